@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from . import paths, trust
-from .errors import RunBusy, SettingsError, SubdeckError, UnknownRun, UsageError
+from .errors import RunBusy, SettingsError, SubdeckError, UnknownRun, UsageError, not_for_agents
 from .project.registry import Registry, found
 from .run import artifacts
 from .run.model import OPERATOR, LaunchedBy, LauncherKind, RunMeta, RunResult, StopReason, Verdict, newer_schema
@@ -375,8 +375,7 @@ class Engine:
         from .project.talk import reply
 
         if paths.is_child():
-            what, hint = "an agent cannot answer requests", "leave that to the user"
-            raise SubdeckError(what, where=run_id, hint=hint)
+            raise not_for_agents("answer requests", where=run_id)
         return reply(self.project, self._standing(run_id), request_id, verdict, text, by=self._name, read=read)
 
     def take_over(self, run_id: str) -> tuple[str, ...]:
@@ -390,7 +389,7 @@ class Engine:
         from .takeover import command, request_by_hand
 
         if paths.is_child():
-            raise SubdeckError("an agent cannot trust runs", where=run_id, hint="leave that to the user")
+            raise not_for_agents("trust runs", where=run_id)
         check_own(self.project, run_id)
         run = self._standing(run_id)
         if refusal := not_by_hand(run):
@@ -500,7 +499,7 @@ class Engine:
         from .project.given_up import give_up
 
         if paths.is_child():
-            raise SubdeckError("an agent cannot abandon runs", where=run_id, hint="leave that to the user")
+            raise not_for_agents("abandon runs", where=run_id)
         give_up(self.project, self._standing(run_id))
 
     def delete(self, run_ids: Iterable[str], *, for_good: bool = False) -> tuple[str, ...]:

@@ -117,12 +117,26 @@ class RunBusy(SubdeckError):
     code = "run.busy"
 
 
+class RunDeleted(SubdeckError):
+    """A run's directory was deleted while the run was in use."""
+
+    def __init__(self, when: str = "while waiting for it", *, where: str = "") -> None:
+        super().__init__(f"the run was deleted {when}", where=where)
+
+
 class NotNoted(SubdeckError):
     """The action succeeded, but its undo information could not be written."""
 
 
 class FollowingFailed(SubdeckError):
     """Runs can no longer be followed; the runs themselves continue."""
+
+
+def not_for_agents(
+    action: str, *, where: str, hint: str = "leave that to the user", kind: type[SubdeckError] = SubdeckError
+) -> SubdeckError:
+    """Return the error of an agent that tries what only a person may do."""
+    return kind(f"an agent cannot {action}", where=where, hint=hint)
 
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)

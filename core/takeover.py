@@ -29,7 +29,7 @@ from .run.model import MessageState, RunMeta
 from .run.proven import has_result, has_stop
 from .spec.request import RunRequest
 from .system import files, processes
-from .text.decoding import UNDECODABLE, decode
+from .system.record import read_record
 from .text.plain import one_line
 
 if TYPE_CHECKING:
@@ -147,11 +147,8 @@ def _invited(run_dir: str, by: str) -> Invitation:
 
 
 def _read(path: str, wanted: str) -> Invitation | None:
-    try:
-        invitation = decode(files.read(path), Invitation)
-    except (OSError, *UNDECODABLE):
-        return None
-    return invitation if invitation.id == wanted else None
+    invitation = read_record(path, Invitation)
+    return invitation if invitation and invitation.id == wanted else None
 
 
 def _too_late(run_dir: str) -> SubdeckError:

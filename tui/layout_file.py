@@ -12,7 +12,7 @@ import msgspec
 
 from ..core.paths import state_file
 from ..core.system.files import write_state
-from ..core.text.decoding import UNDECODABLE, decode
+from ..core.system.record import read_record
 from .terminal.after_close import carry_out
 
 Layout = TypeVar("Layout", bound=msgspec.Struct)
@@ -37,11 +37,7 @@ class LayoutFile(Generic[Layout]):
 
     def read(self) -> Layout:
         """Return the layout from disk; the default if the file is missing or invalid."""
-        try:
-            with open(self._path, "rb") as file:
-                return decode(file.read(LARGEST), type(self._default))
-        except (OSError, *UNDECODABLE):
-            return self._default
+        return read_record(self._path, type(self._default), self._default, follow=True, largest=LARGEST)
 
     async def keep(self, layout: Callable[[], Layout]) -> None:
         """Write the current layout once earlier writes are done, so that the last one stays."""

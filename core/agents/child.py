@@ -7,7 +7,7 @@ starts, so its imports cost every run time and memory.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
 from msgspec import Struct
@@ -18,7 +18,6 @@ from ..run.events import Event
 from ..run.model import RunMeta, Verdict
 from ..run.outcome import StreamFacts
 from ..system.files import open_regular
-from ..text.decoding import decode
 from .sentence import Sentence
 from .updates import Updates
 
@@ -173,16 +172,6 @@ def prompt_of(start: Start) -> str:
     """Return the prompt, for an agent that gets it as a message and not as stdin."""
     with open(open_regular(start.prompt_path)[0], "rb") as file:
         return file.read().decode("utf-8", "replace")
-
-
-def own_variables(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that the settings add for this agent only."""
-    return decode(environment.get(paths.AGENT_ENVIRONMENT) or "{}", dict[str, str])
-
-
-def child_environment(meta: RunMeta) -> dict[str, str]:
-    """Return the variables that mark an agent's processes as part of a run."""
-    return {"PI_SUBAGENTS_CHILD": "1", "SUBDECK_RUN_ID": meta.run_id}
 
 
 def existing(path: str, hint: str) -> str:

@@ -15,7 +15,7 @@ from ..errors import AgentUnavailable
 from ..models.catalog import Model
 from ..paths import hex_digest
 from ..system import files
-from ..text.decoding import UNDECODABLE, decode
+from ..system.record import read_record
 
 ASK_AGAIN_S = 24 * 3600
 """Seconds between requests, also after a failure."""
@@ -53,10 +53,7 @@ class ModelList:
 
     def kept(self) -> KeptList:
         """Return the saved list; empty if unreadable: it can be requested again."""
-        try:
-            kept = decode(files.read(self._file), KeptList)
-        except (OSError, *UNDECODABLE):
-            return KeptList()
+        kept = read_record(self._file, KeptList, KeptList())
         return kept if 0 <= kept.asked_at <= time.time() else replace(kept, asked_at=0.0)
 
     def is_due(self) -> bool:

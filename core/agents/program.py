@@ -11,9 +11,8 @@ from msgspec import Struct
 
 from ..errors import AgentUnavailable
 from ..paths import is_demo
-from ..system import files
 from ..system.processes import find_program
-from ..text.decoding import UNDECODABLE, decode
+from ..system.record import read_record
 
 _LEVELS = 5
 """Directories above the program that are searched for its package.json."""
@@ -80,10 +79,7 @@ def _above(path: str, name: str) -> str | None:
 
 def package(directory: str) -> Package:
     """Read a directory's package.json; an empty one if it is missing."""
-    try:
-        return decode(files.read(os.path.join(directory, "package.json")), Package)
-    except (OSError, *UNDECODABLE):
-        return Package()
+    return read_record(os.path.join(directory, "package.json"), Package, Package())
 
 
 def is_since(version: str | None, since: tuple[int, ...]) -> bool | None:

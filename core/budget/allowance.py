@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from .. import paths
 from ..config.settings import Settings
-from ..errors import BudgetExceeded, LaunchError, UsageError
+from ..errors import BudgetExceeded, LaunchError, UsageError, not_for_agents
 from ..run.model import RunMeta
 from ..run.prices import dollars
 from .ledger import DayBook, Entry, Locked, Sum, append, local_day, this_launcher
@@ -110,7 +110,7 @@ def reserve(project: str, metas: Sequence[RunMeta], settings: Settings, *, over_
     Raises BudgetExceeded if the day's budget or the project's has less left, unless `over_budget`.
     """
     if over_budget and paths.is_child():
-        raise UsageError("an agent cannot exceed the budget", where="over budget", hint="ask the user")
+        raise not_for_agents("exceed the budget", where="over budget", hint="ask the user", kind=UsageError)
     budgets = {meta.run_id: meta.limits.budget for meta in metas if meta.limits.budget}
     now, day = paths.now_iso(), local_day()
     try:

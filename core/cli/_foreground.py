@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from ..engine import Engine
-from ..errors import SubdeckError, reason
+from ..errors import RunDeleted, SubdeckError, reason
 from ..project.follower import Update
 from ..run import describe
 from ..run.events import AssistantText, RunEnded, RunQueued
@@ -18,15 +18,13 @@ from ._requests import Asking
 from ._stdio import Canceller
 from .output import as_typed, report
 
-DELETED = "the run was deleted while waiting for it"
-
 
 def watch(engine: Engine, launched: Sequence[RunSnapshot], canceller: Canceller) -> tuple[RunResult, bool]:
     """Show a run until it has ended; return its result, and whether it could be shown how it ended. Raises SubdeckError
     when its directory was deleted.
     """
     if not launched:
-        raise SubdeckError(DELETED, where=engine.project.runs)
+        raise RunDeleted(where=engine.project.runs)
     (run,) = launched
     progress = _Progress(engine, run, canceller)
     where = f"{run.meta.agent} {run.meta.resolved_model}".rstrip()
@@ -42,7 +40,7 @@ def watch(engine: Engine, launched: Sequence[RunSnapshot], canceller: Canceller)
         ended = engine.wait((run.run_id,), on_update=progress.take)
     result = engine.result(run.run_id)
     if result is None or not ended:
-        raise SubdeckError(DELETED, where=engine.project.run_dir(run.run_id))
+        raise RunDeleted(where=engine.project.run_dir(run.run_id))
     progress.show()
     return result, progress.end(ended[0], result)
 

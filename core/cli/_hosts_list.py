@@ -15,8 +15,9 @@ from ..paths import now_iso, user_settings_file
 from ..run.describe import ago, runs_word, size_text
 from ..run.hosts import HostState, HostStates, read_host_states
 from ..runners.hosts import has_relay
+from ..text.column import Column
 from ..text.plain import one_line
-from ._table import Column, table
+from ._table import table
 from .output import document, say, say_lines, terminal_width
 
 PATIENCE_S = 6.0

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Container, Sequence
 from functools import lru_cache
-from typing import NamedTuple
 
+from ..text.column import Column
 from ..text.plain import one_line
 from ..text.visible import recounted
 
@@ -13,15 +13,6 @@ GAP = "  "
 
 _OURS = frozenset("✓✗⊘●◌◐◔–—…·→")
 """Our own characters beyond Latin; one cell each."""
-
-
-class Column(NamedTuple):
-    most: int
-    """Cells it may take at the most."""
-    least: int = 0
-    """Cells it keeps when there is too little room; 0 for a column that is never narrowed."""
-    right: bool = False
-    """Whether its texts end at the same cell."""
 
 
 def table(

@@ -27,9 +27,10 @@ from ..presets.catalog import Preset, PresetCatalog
 from ..presets.fields import preset_schema
 from ..run.describe import limits_words, permissions_words, prompt_mode_words
 from ..spec.layers import origin_words
+from ..text.column import Column
 from ..text.plain import one_line, plain
 from ._options import json_option
-from ._table import Column, table
+from ._table import table
 from .output import document, note, say, terminal_width
 
 MARK_COLUMN = Column(1)

@@ -9,7 +9,7 @@ import click
 
 from .. import paths
 from ..engine import Engine
-from ..errors import SubdeckError, UnknownRun, UsageError
+from ..errors import SubdeckError, UnknownRun, UsageError, not_for_agents
 from ..run.describe import ago
 from ..run.snapshot import RunSnapshot
 from ..text.plain import one_line
@@ -97,7 +97,7 @@ def undo(forget: bool, dry_run: bool, yes: bool, as_json: bool) -> int:
     document: {"act", "at", "begun", "undone", "said"}.
     """
     if paths.is_child():
-        raise SubdeckError("an agent cannot undo actions", where="undo", hint="leave that to the user")
+        raise not_for_agents("undo actions", where="undo")
     engine = Engine.open()
     act = engine.last_act()
     if act is None:

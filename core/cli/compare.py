@@ -17,9 +17,10 @@ from ..run.changes import EDITED, ChangedFile, Changes, FileStatus, changes_fiel
 from ..run.comparison import FILES, LEAST, MOST, ROWS, Side, answer, facts, files, is_one_task
 from ..run.describe import check_fields, runs_word
 from ..run.snapshot import RunSnapshot
+from ..text.column import Column
 from ..text.plain import one_line, plain
 from ._options import json_option, run_argument
-from ._table import GAP, Column, fit, table
+from ._table import GAP, fit, table
 from .output import document, is_terminal, note, pass_bytes, say_lines, terminal_width
 
 LINES = 8

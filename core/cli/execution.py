@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from ..config.yaml_tree import read_text
 from ..engine import Engine
-from ..errors import ContentError, FollowingFailed, PresetError, SubdeckError, UsageError, explained, reason
+from ..errors import ContentError, FollowingFailed, PresetError, RunDeleted, SubdeckError, UsageError, explained, reason
 from ..project.read_marks import mark_read
 from ..project.registry import count
 from ..run.model import RunnerKind, RunStatus, WorktreeFrom
@@ -81,7 +81,7 @@ def start(args: Sequence[str], *, as_json: bool = False, strict: bool = False, *
     engine = Engine.open()
     launched = engine.launch((_read_request(engine, args, **options),), background=True)
     if not launched:
-        deleted = SubdeckError("the run was deleted right after its start", where=engine.project.runs)
+        deleted = RunDeleted("right after its start", where=engine.project.runs)
         show_error(deleted, as_json=as_json)
         return DELETED_CODE
     (started,) = launched

@@ -12,7 +12,7 @@ import click
 from .. import paths
 from ..agent_kinds import KINDS
 from ..engine import Engine
-from ..errors import SubdeckError, UnknownRun, UsageError
+from ..errors import RunDeleted, SubdeckError, UnknownRun, UsageError
 from ..run import artifacts
 from ..run.model import RunnerKind, RunStatus
 from ..run.proven import has_result
@@ -170,7 +170,7 @@ def _follow(engine: Engine, run_id: str, log: _Log) -> int:
         while not has_result(run_dir):
             if time.monotonic() - proven >= PROVE:
                 if not engine.snapshots((run_id,)):
-                    raise SubdeckError("the run was deleted while following it", where=run_dir)
+                    raise RunDeleted("while following it", where=run_dir)
                 proven = time.monotonic()
             log.print_new()
             time.sleep(LOOK_AGAIN)

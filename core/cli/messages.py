@@ -17,12 +17,13 @@ from ..run.events import Request
 from ..run.model import MOST_SECONDS, MessageState, RequestKind, Verdict
 from ..run.requests import place_in_worktree, request_fields, request_hash, request_line, request_text
 from ..run.snapshot import RunSnapshot
+from ..text.column import Column
 from ..text.plain import one_line
 from ..text.visible import visible_name
 from ._options import Number, json_option, runs_argument
 from ._requests import how_to_reply, reply_command
 from ._stdio import read_stdin
-from ._table import GAP, Column, table
+from ._table import GAP, table
 from .output import (
     NOTHING_STARTED,
     TIMED_OUT,

@@ -8,8 +8,9 @@ from ..engine import Engine
 from ..errors import UsageError
 from ..run.describe import QUEUE_HELD, doing
 from ..run.snapshot import Queued, RunSnapshot
+from ..text.column import Column
 from ._options import json_option
-from ._table import Column, table
+from ._table import table
 from .output import document, say, terminal_width
 
 COLUMNS = (Column(6), Column(20, least=8), Column(80, least=10), Column(60, least=24))

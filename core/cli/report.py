@@ -8,8 +8,9 @@ import click
 
 from ..engine import Engine
 from ..run.costs import HEADINGS, cost_sheet, remarks, sections, total_row
+from ..text.column import Column
 from ._options import json_option
-from ._table import Column, table
+from ._table import table
 from .output import document, say, terminal_width
 
 COLUMNS = (Column(60, least=10), *(Column(12, right=True) for _ in HEADINGS))

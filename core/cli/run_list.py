@@ -9,31 +9,14 @@ from datetime import UTC, datetime
 from ..engine import Engine
 from ..project.registry import count
 from ..run import describe
+from ..run.columns import AGENT, DOING, IN_STATUS, NOW, RunColumn, RunView
 from ..run.snapshot import RunSnapshot
 from ..text.plain import one_line
-from ._table import Column, table
+from ._table import table
 from .output import run_to_end, say, say_lines, terminal_width
 
 LAST = 20
 """Finished runs that are shown unless all are asked for."""
-
-DOING = 160
-"""Characters of what a run does or how it ended."""
-
-COLUMNS = (
-    Column(13),
-    Column(6),
-    Column(20, least=8),
-    Column(60, least=10),
-    Column(DOING, least=12),
-    Column(9, right=True),
-    Column(6, right=True),
-)
-AGENT = Column(16, least=4)
-"""Before what a run does, if runs of several agents are listed."""
-HOST = Column(20, least=4)
-"""Before what a run does, where one of another machine is listed."""
-ADDED_AT = 4
 
 EMPTY = """\
 No runs in {place} yet.
@@ -72,30 +55,19 @@ def show_list(engine: Engine, runs: Sequence[RunSnapshot], *, show_all: bool) ->
 
 def rows(runs: Sequence[RunSnapshot]) -> list[str]:
     now, clock = datetime.now(UTC), time.monotonic()
-    columns, cells = (
-        COLUMNS,
-        [
-            (
-                describe.state(run, silent=silence is not None),
-                run.meta.short_id,
-                run.meta.title,
-                run.meta.description or run.meta.task,
-                describe.doing(run, DOING) if silence is None else describe.doing_silently(run, silence, DOING),
-                describe.elapsed(run, now),
-                describe.tokens_used(run.usage),
-            )
-            for run in runs
-            for silence in (run.silence(clock),)
-        ],
-    )
-    if any(run.is_remote for run in runs):
-        columns = (*columns[:ADDED_AT], HOST, *columns[ADDED_AT:])
-        cells = [(*row[:ADDED_AT], run.host, *row[ADDED_AT:]) for row, run in zip(cells, runs, strict=True)]
-    if len({run.meta.agent for run in runs}) > 1:
-        columns = (*columns[:ADDED_AT], AGENT, *columns[ADDED_AT:])
-        cells = [(*row[:ADDED_AT], run.meta.agent, *row[ADDED_AT:]) for row, run in zip(cells, runs, strict=True)]
-    asked = {describe.doing(run, DOING) for run in runs if run.is_waiting}
-    return table(columns, cells, terminal_width(), asked)
+    remote = any(run.is_remote for run in runs)
+    has_agents = len({run.meta.agent for run in runs}) > 1
+    columns = [
+        column for column in IN_STATUS if (remote or not column.needs_remote) and (has_agents or column is not AGENT)
+    ]
+    views = [RunView(run, run.silence(clock), DOING) for run in runs]
+    cells = [[_text(column, view, now) for column in columns] for view in views]
+    asked = {NOW.text(view) for view in views if view.run.is_waiting}
+    return table([column.status for column in columns if column.status], cells, terminal_width(), asked)
+
+
+def _text(column: RunColumn, view: RunView, now: datetime) -> str:
+    return column.time(view.run, now) if column.time else (column.status_text or column.text)(view)
 
 
 def totals(runs: Sequence[RunSnapshot]) -> str:

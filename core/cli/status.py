@@ -15,6 +15,7 @@ from ..errors import SubdeckError, UsageError
 from ..project.registry import count
 from ..run import describe
 from ..run.changes import Changes, changes_fields
+from ..run.columns import IN_STATUS
 from ..run.model import MOST_SECONDS, RunResult
 from ..run.requests import request_fields
 from ..run.snapshot import Queued, Running, RunSnapshot
@@ -30,18 +31,18 @@ if TYPE_CHECKING:
 LOOKED_AT = 20
 """Named runs whose worktrees are looked at; of more, what was recorded is shown."""
 
+HELP = f"""\
+List runs, newest first: the active runs and the last 20 finished runs, or all runs, or only the named runs.
 
-@click.command("status")
+Columns: {", ".join(column.words or column.name for column in IN_STATUS)}. For each named run, more lines explain why \
+it is not done yet, or its result and its changes."""
+
+
+@click.command("status", help=HELP)
 @click.argument("refs", metavar="[RUN...]", nargs=-1)
 @click.option("--all", "show_all", is_flag=True, help="List every run of the project.")
 @json_option
 def status(refs: tuple[str, ...], show_all: bool, as_json: bool) -> None:
-    """List runs, newest first: the active runs and the last 20 finished runs, or all runs, or only the named runs.
-
-    Columns: state, id, preset, task, agent (if the listed runs have several agents), host (if a listed run is on
-    another machine), current activity or result, time, tokens. For each named run, more lines explain why it is not
-    done yet, or its result and its changes.
-    """
     if refs and show_all:
         raise UsageError("--all cannot be used with ids", where="status", hint="use only one of them")
     engine = Engine.open()

@@ -10,12 +10,13 @@ import click
 from ..engine import Engine
 from ..errors import SubdeckError, UnknownRun, UsageError, reason
 from ..run.describe import discarded_words, size_text
+from ..text.column import Column
 from ..text.plain import one_line
 from ..work import worktrees as kept
 from ..work.acts import discarded_sizes
 from ..work.worktrees import RunState, Worktree
 from ._options import json_option
-from ._table import Column, table
+from ._table import table
 from .output import document, is_terminal, note, say, terminal_width
 
 COLUMNS = (Column(6), Column(40, least=12), Column(60, least=16), Column(8, right=True), Column(12))

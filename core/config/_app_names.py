@@ -7,9 +7,6 @@ from collections.abc import Sequence
 from ..errors import ContentError, nearest
 from ..text.plain import one_line
 
-COLUMNS = (
-    *("state", "preset", "task", "now", "host", "age", "elapsed", "tokens", "cost", "changes", "agent", "model", "id"),
-)
 THEMES = (
     *("subdeck-dark", "subdeck-light", "terminal", "ansi-dark", "ansi-light", "atom-one-dark", "atom-one-light"),
     *("catppuccin-frappe", "catppuccin-latte", "catppuccin-macchiato", "catppuccin-mocha", "dracula", "flexoki"),
@@ -28,9 +25,16 @@ _NAMED_KEYS = frozenset(
 )
 
 
+def column_names() -> tuple[str, ...]:
+    """Return the names of the run list's columns."""
+    from ..run import columns  # which a file without columns does not need
+
+    return columns.column_names()
+
+
 def column(text: str) -> str:
     """Return a column's name. Raises ContentError."""
-    return _known("column", text.strip(), COLUMNS)
+    return _known("column", text.strip(), column_names())
 
 
 def columns(names: Sequence[str]) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from msgspec.structs import astuple, replace
 from .. import paths
 from ..run.kinds import Whole
 from ..system import files, processes
-from ..text.decoding import UNDECODABLE, decode
+from ..system.record import read_record
 from .host_settings import HostsSettings, TlsFiles
 
 
@@ -58,11 +58,8 @@ def ssh_addresses(settings: HostsSettings) -> frozenset[str]:
 
 def kept_cluster() -> TryCluster | None:
     """Return the running test cluster; None if there is none."""
-    try:
-        cluster = decode(files.read(try_file()), TryCluster)
-    except (OSError, *UNDECODABLE):
-        return None
-    return cluster if cluster.is_kept else None
+    cluster = read_record(try_file(), TryCluster)
+    return cluster if cluster and cluster.is_kept else None
 
 
 def publish(cluster: TryCluster) -> None:

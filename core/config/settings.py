@@ -434,10 +434,10 @@ class Settings(Struct, frozen=True, kw_only=True):
     columns: Annotated[
         Columns,
         Setting(
-            "Columns of the app's run list, in order: state, preset, task, now, host, age, elapsed, "
-            "tokens, cost, changes, agent, model, id. The least important columns are hidden on "
-            "narrow screens.",
+            "Columns of the app's run list, in order: {names}. The least important columns are hidden on narrow "
+            "screens.",
             "[state, task, now, age, model, cost]",
+            names=_app_names.column_names,
         ),
     ] = ()
     """Empty for the default columns."""

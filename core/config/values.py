@@ -47,10 +47,16 @@ class ProjectMay(Enum):
 class Setting(Struct, frozen=True):
     """Description of a key for a person, beside its type."""
 
-    meaning: str
+    about: str
+    """`{names}` stands for the names that a value may have."""
     example: str = ""
     """As written in a file; empty for the default."""
     project: ProjectMay = ProjectMay.NOTHING
+    names: Callable[[], Sequence[str]] | None = None
+
+    @property
+    def meaning(self) -> str:
+        return self.about.replace("{names}", ", ".join(self.names())) if self.names else self.about
 
 
 def _number(text: str) -> float:

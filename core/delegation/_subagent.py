@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from ..engine import Engine
-from ..errors import FollowingFailed, SubdeckError
+from ..errors import FollowingFailed, RunDeleted, SubdeckError
 from ..project.follower import Stop, Update
 from ..project.read_marks import mark_read
 from ..run.describe import latest_line
@@ -33,8 +33,7 @@ from .schema import names_hosts
 
 Report = Callable[[ToolProgress], None]
 
-DELETED = "the run was deleted while waiting for it"
-
+DELETED = RunDeleted().what
 LOST = {"status": RunStatus.FAILED.value, "reason": "lost", "answer": None, "error": DELETED}
 
 
@@ -56,7 +55,7 @@ def subagent(engine: Engine, params: object, *, parent: Parent, progress: Report
     runs = launch(engine, tasks, parent, background=False, parallel=parallel)
     run_ids = [run.run_id for run in runs]
     if not runs:
-        raise SubdeckError(DELETED, where=engine.project.runs)
+        raise RunDeleted(where=engine.project.runs)
     call = _Call(engine, runs, progress, parallel=parallel)
 
     try:

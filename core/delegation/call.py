@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from ..engine import Engine
-from ..errors import SubdeckError, nearest
+from ..errors import RunDeleted, SubdeckError, nearest
 from ..paths import PROMPT, is_child
 from ..project.follower import Stop
 from ..project.registry import count
@@ -114,7 +114,7 @@ def _background_agent(engine: Engine, params: object, parent: Parent) -> CallRes
     task = background_arguments(params, isolated=settings.expose_isolated, hosts=names_hosts(settings))
     launched = launch(engine, (task,), parent, background=True)
     if not launched:
-        raise SubdeckError("the run was deleted right after its start", where=engine.project.runs)
+        raise RunDeleted("right after its start", where=engine.project.runs)
     (run,) = launched
     counts = count(_background_runs(engine, parent))
     fields = {**_row(engine, run), "counts": msgspec.to_builtins(counts)}

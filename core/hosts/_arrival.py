@@ -21,7 +21,8 @@ from ..git import repository
 from ..launch.child_session import ChildSession, prepare
 from ..run import artifacts
 from ..run.changes import CheckCommand
-from ..run.model import SCHEMA_VERSION, RunMeta, RunnerKind, RunReason, RunResult, RunStatus, newer_schema
+from ..run.environment import OF_A_RUN, for_wrapper
+from ..run.model import SCHEMA_VERSION, RunMeta, RunnerKind, newer_schema
 from ..runners.forker import Forker
 from ..runners.process import HasGone, WrapperCall, reap, start_wrapper
 from ..system import files
@@ -33,8 +34,6 @@ from .protocol import Start
 
 _STARTING = threading.Lock()
 """Serializes starting wrappers: the list of started wrappers is shared by all threads."""
-_NOT_THE_HOSTS = frozenset({paths.AGENT_ENVIRONMENT, paths.CHILD, "SUBDECK_RUN_ID"})
-"""The agent's own variables; runs do not inherit them."""
 
 
 class Refused(Exception):
@@ -101,7 +100,7 @@ def take_in(start: Start, place: Place, directory: str | None = None) -> Arrived
         has_gone = _start_wrapper(own, start, place, check, settings)
     except (SubdeckError, OSError) as error:
         if may_have_wrapper or not is_of_full_disk(error):
-            return _failed(own, run_dir, lock, error)
+            return artifacts.fail_launch(own, run_dir, lock, error, by="host")
         files.remove_tree(run_dir)
         os.close(lock)
         raise
@@ -213,10 +212,8 @@ def _furnish(meta: RunMeta, start: Start, run_dir: str, agent_env: Mapping[str, 
             prepare(ChildSession(meta.child_session_id), run_dir, meta.cwd)
     if start.code:
         files.write_new(os.path.join(run_dir, paths.CODE), msgspec.json.encode(start.code))
-    variables = {name: value for name, value in os.environ.items() if name not in _NOT_THE_HOSTS}
-    variables |= {name: value for name, value in start.env.items() if _is_variable(name, value)}
-    if agent_env:
-        variables[paths.AGENT_ENVIRONMENT] = msgspec.json.encode(agent_env).decode("utf-8", "replace")
+    brought = {name: value for name, value in start.env.items() if _is_variable(name, value)}
+    variables = for_wrapper(agent_env, without=OF_A_RUN, added=brought)
     block = b"".join(os.fsencode(f"{name}={value}") + b"\0" for name, value in variables.items())
     files.write_whole(os.path.join(run_dir, paths.ENVIRONMENT), block)
 
@@ -242,7 +239,7 @@ def _start_wrapper(
         run_dir=run_dir,
         arguments=(run_dir, bell, "--slots", str(place.slots), place.slot_files, *lease, *check, *no_group),
         in_scope=settings.cgroup == "scope",
-        environment={name: value for name, value in os.environ.items() if name not in _NOT_THE_HOSTS},
+        environment=for_wrapper(without=OF_A_RUN),
     )
     with _STARTING:
         return start_wrapper(call, "", forker=place.forker)
@@ -252,23 +249,3 @@ def reap_wrappers() -> None:
     """Reap exited wrappers, because this process lives long."""
     with _STARTING:
         reap()
-
-
-def _failed(meta: RunMeta, run_dir: str, lock: int, error: SubdeckError | OSError) -> None:
-    """Write a failed result for a run whose wrapper could not be started, and release the run."""
-    files.remove(os.path.join(run_dir, paths.ENVIRONMENT))
-    result = RunResult(
-        run_id=meta.run_id,
-        status=RunStatus.FAILED,
-        reason=RunReason.START_FAILED,
-        written_by="host",
-        error_message=getattr(error, "strerror", None) or str(error),
-        resolved_model=meta.resolved_model,
-        ended_at=paths.now_iso(),
-    )
-    try:
-        artifacts.write_result(run_dir, result)
-    except OSError:
-        pass  # the next check finds that no process is responsible for the run
-    finally:
-        os.close(lock)

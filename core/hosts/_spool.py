@@ -20,7 +20,7 @@ from ..run.kinds import Period
 from ..run.proven import has_result
 from ..system import files
 from ..system.directory import Directory, opened
-from ..text.decoding import UNDECODABLE, decode
+from ..system.record import read_record
 
 LOOK_S = 1.0
 """Seconds between checks of all runs, however quiet their activity files are."""
@@ -295,10 +295,7 @@ class Spool:
             self.terms = terms
 
     def _read_terms(self) -> Terms:
-        try:
-            return decode(files.read(self._terms_file), Terms)
-        except (OSError, *UNDECODABLE):
-            return Terms()
+        return read_record(self._terms_file, Terms, Terms())
 
     def _heard_before(self) -> float:
         """Return the last contact with the operator before this agent started; `now` after a reboot."""

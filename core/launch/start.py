@@ -17,7 +17,8 @@ from ..project.queue import read_state
 from ..project.trash import hold_file, remove_unborn
 from ..run import artifacts, own_copy
 from ..run.changes import CheckCommand
-from ..run.model import RunMeta, RunnerKind, RunReason, RunResult, RunStatus
+from ..run.environment import OTHER_REPOSITORY, for_wrapper
+from ..run.model import RunMeta, RunnerKind
 from ..run.proven import has_result
 from ..runners import standby
 from ..runners.process import HasGone, WrapperCall, start_wrapper
@@ -39,13 +40,6 @@ _PROJECT = "project"
 
 _REMOVE_IT = "remove it if you did not create it"
 _IGNORED = b"/.gitignore\n/active/\n/runs/\n/sessions/\n/trash/\n"
-
-
-_OTHER_REPOSITORY = frozenset({
-    "GIT_ALTERNATE_OBJECT_DIRECTORIES", "GIT_COMMON_DIR", "GIT_DIR", "GIT_IMPLICIT_WORK_TREE", "GIT_INDEX_FILE",
-    "GIT_NAMESPACE", "GIT_OBJECT_DIRECTORY", "GIT_PREFIX", "GIT_SHALLOW_FILE", "GIT_WORK_TREE",
-})  # fmt: skip
-"""Variables set by git hooks, through which an agent in a worktree would change the user's index and branch."""
 
 
 class _Launching(Struct):
@@ -263,7 +257,7 @@ def _start(
         ),
         in_scope=settings.cgroup == "scope",
         is_held=read_state(project.slots).held,
-        environment=_environment(launching.agent_env, has_worktree=meta.worktree is not None),
+        environment=for_wrapper(launching.agent_env, without=OTHER_REPOSITORY if meta.worktree else ()),
     )
     if meta.runner is not RunnerKind.HOSTS:
         _note_start(launching.run_dir)
@@ -271,7 +265,7 @@ def _start(
         launching.has_gone = start_wrapper(call, settings.tmux.socket, settings.hosts.env)
     except (SubdeckError, OSError) as error:
         launching.release()
-        _fail(launching, getattr(error, "strerror", None) or str(error))
+        _fail(launching, error)
 
 
 def _note_start(run_dir: str) -> None:
@@ -280,16 +274,6 @@ def _note_start(run_dir: str) -> None:
         os.close(files.open_private(os.path.join(run_dir, paths.STARTING), os.O_WRONLY))
     except OSError:
         pass  # a full disk does not prevent a start
-
-
-def _environment(agent_env: Mapping[str, str], *, has_worktree: bool) -> dict[str, str]:
-    """Return the wrapper's environment, with the agent's own variables encoded in one."""
-    environment = {
-        name: value for name, value in os.environ.items() if not (has_worktree and name in _OTHER_REPOSITORY)
-    }
-    if agent_env:
-        environment[paths.AGENT_ENVIRONMENT] = msgspec.json.encode(agent_env).decode("utf-8", "replace")
-    return environment
 
 
 def _take_back(launching: _Launching) -> None:
@@ -331,32 +315,16 @@ def _forget_environment(run_dir: str) -> None:
         files.remove(os.path.join(run_dir, paths.ENVIRONMENT))
 
 
-def _fail(launching: _Launching, message: str) -> None:
+def _fail(launching: _Launching, error: Exception) -> None:
     from ..project.liveness import hold
 
-    meta, run_dir = launching.meta, launching.run_dir
+    run_dir = launching.run_dir
     lock = hold(run_dir)
     if lock is None:
         _forget_environment(run_dir)
         return  # a wrapper holds it; only the report of its start failed
-    files.remove(os.path.join(run_dir, paths.ENVIRONMENT))
-    result = RunResult(
-        run_id=meta.run_id,
-        status=RunStatus.FAILED,
-        reason=RunReason.START_FAILED,
-        written_by="launcher",
-        error_message=message,
-        resolved_model=meta.resolved_model,
-        ended_at=paths.now_iso(),
-    )
-    try:
-        artifacts.write_result(run_dir, result)
-        files.remove(launching.activity_file)
-        files.remove(os.path.join(run_dir, paths.STARTING))
-    except OSError:
-        pass  # the next check finds that no process is responsible for the run
-    finally:
-        os.close(lock)
+    left = (launching.activity_file, os.path.join(run_dir, paths.STARTING))
+    artifacts.fail_launch(launching.meta, run_dir, lock, error, by="launcher", files_left=left)
 
 
 def _slot_options(project: paths.Project, meta: RunMeta) -> tuple[str, ...]:

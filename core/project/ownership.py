@@ -36,7 +36,7 @@ def why_foreign(run_dir: str) -> str:
         return f"it belongs to another user (uid {owner})"
     if fault := artifacts.fault_of(run_dir, paths.META):
         return fault
-    if not mark.is_mark_there(artifacts.read_record(run_dir, paths.META)):
+    if not mark.is_mark_there(artifacts.read_bytes(run_dir, paths.META)):
         return "it has no signature: an earlier subdeck or another program created it"
     try:
         if mark.read_key() is None:

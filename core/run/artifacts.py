@@ -16,7 +16,7 @@ from .. import paths
 from ..errors import LaunchError
 from ..system import files
 from ..system.directory import Directory, RefusedError, opened
-from ..text.decoding import UNDECODABLE, decode, why
+from ..text.decoding import UNDECODABLE, decode, decoded, why
 from . import own_copy, proven
 from .mark import Verifier, marked
 from .model import (
@@ -168,10 +168,10 @@ def _copied_record(run_dir: str, record: bytes, verifier: Verifier) -> tuple[byt
 
 def _safe_record(run_dir: str, name: str, *, certain: bool = False) -> bytes:
     """Read a record of an unfinished run from its second copy if there is one, otherwise from its file."""
-    return own_copy.read(run_dir, name) or read_record(run_dir, name, certain=certain)
+    return own_copy.read(run_dir, name) or read_bytes(run_dir, name, certain=certain)
 
 
-def read_record(run_dir: str, name: str, *, certain: bool = False) -> bytes:
+def read_bytes(run_dir: str, name: str, *, certain: bool = False) -> bytes:
     """Read a record from its file; empty if it is missing or cannot be read."""
     try:
         return files.read(f"{run_dir}/{name}")
@@ -197,7 +197,7 @@ def read_late_result(run_dir: str) -> RunResult | None:
 
 
 def _sealed_result(run_dir: str, name: str, *, certain: bool = False) -> RunResult | None:
-    record = read_record(run_dir, name, certain=certain)
+    record = read_bytes(run_dir, name, certain=certain)
     return _result(run_dir, record) if record and proven.counts(run_dir, name, record) else None
 
 
@@ -299,34 +299,67 @@ def unreadable_result(run_dir: str, problem: str = "", schema_version: int = SCH
     )
 
 
+def bare_result(run_id: str, reason: RunReason, message: str, *, by: str, model: str = "") -> RunResult:
+    """Return the result of a run that left nothing but the reason for its end, such as a failed launch."""
+    return RunResult(
+        run_id=run_id,
+        status=STATUS_OF[reason],
+        reason=reason,
+        written_by=by,
+        error_message=message,
+        resolved_model=model,
+        ended_at=paths.now_iso(),
+    )
+
+
+def fail_launch(
+    meta: RunMeta, run_dir: str, lock: int, error: Exception, *, by: str, files_left: tuple[str, ...] = ()
+) -> None:
+    """Write the result of a run whose wrapper could not be started, remove the files left for it and release its lock.
+
+    If the result cannot be written, the next reader finds that no process holds the run.
+    """
+    files.remove(f"{run_dir}/{paths.ENVIRONMENT}")
+    message = getattr(error, "strerror", None) or str(error)
+    result = bare_result(meta.run_id, RunReason.START_FAILED, message, by=by, model=meta.resolved_model)
+    try:
+        write_result(run_dir, result)
+        for path in files_left:
+            files.remove(path)
+    except OSError:
+        pass
+    finally:
+        os.close(lock)
+
+
 def read_stop(run_dir: str, *, certain: bool = False) -> StopRequest | None:
     """Read the stop request; None also if the run requires a signature and the request has none."""
     record = _safe_record(run_dir, paths.STOP, certain=certain)
-    return _decoded(StopRequest, record) if record and proven.counts(run_dir, paths.STOP, record) else None
+    return decoded(record, StopRequest) if record and proven.counts(run_dir, paths.STOP, record) else None
 
 
 def read_runner(run_dir: str, *, certain: bool = False) -> RunnerFacts | None:
-    return _decoded(RunnerFacts, _safe_record(run_dir, paths.RUNNER, certain=certain))
+    return decoded(_safe_record(run_dir, paths.RUNNER, certain=certain), RunnerFacts)
 
 
 def read_prepared(run_dir: str, *, certain: bool = False) -> RunResult | None:
     """Read the result that a wrapper wrote but did not publish before it died."""
-    record = read_record(run_dir, PREPARED, certain=certain)
-    result = _decoded(RunResult, record) if record and proven.counts(run_dir, paths.RESULT, record) else None
+    record = read_bytes(run_dir, PREPARED, certain=certain)
+    result = decoded(record, RunResult) if record and proven.counts(run_dir, paths.RESULT, record) else None
     return result if result and _is_end(result) else None
 
 
 def read_writing(run_dir: str, since: int, *, certain: bool = False) -> str:
     """Return the text that the model was writing after the event `since`; empty if that message has ended."""
-    lines = read_record(run_dir, paths.WRITING, certain=certain).split(b"\n")
-    pieces = [piece for line in lines if (piece := _decoded(WrittenPiece, line))]
+    lines = read_bytes(run_dir, paths.WRITING, certain=certain).split(b"\n")
+    pieces = [piece for line in lines if (piece := decoded(line, WrittenPiece))]
     return "".join(piece.text for piece in pieces) if pieces and pieces[-1].seq >= since else ""
 
 
 def decode_activity(content: bytes) -> ActivityRecord | None:
     """Decode the content of an `active/` file, which is empty at first; None if it is torn or broken."""
     line = content.partition(b"\n")[0]
-    return _decoded(ActivityRecord, line) if line else ActivityRecord()
+    return decoded(line, ActivityRecord) if line else ActivityRecord()
 
 
 def write_stop(run_dir: str, request: StopRequest) -> None:
@@ -462,7 +495,7 @@ def rewrite_meta(run_dir: str, meta: RunMeta) -> None:
 def seal_results(run_dir: str) -> None:
     """Sign the results of a run that was not this user's. Raises OSError."""
     for name in (paths.RESULT, paths.LATE_RESULT):
-        result = _decoded(RunResult, read_record(run_dir, name, certain=True))
+        result = decoded(read_bytes(run_dir, name, certain=True), RunResult)
         if result is not None and result.schema_version <= SCHEMA_VERSION:
             record = proven.sealed(run_dir, name, _pretty(result))
             files.write_whole(os.path.join(run_dir, name), record, durable=True)
@@ -515,15 +548,8 @@ def _result(run_dir: str, record: bytes) -> RunResult | None:
 
 def _versioned(kind: type[Record], content: bytes) -> tuple[Record | None, int]:
     """Return a record, None if it is missing or broken, and the version of its schema if known."""
-    record = _decoded(kind, content)
+    record = decoded(content, kind)
     if record is not None:
         return record, record.schema_version
-    versioned = _decoded(_Versioned, content)
+    versioned = decoded(content, _Versioned)
     return None, versioned.schema_version if versioned else SCHEMA_VERSION
-
-
-def _decoded(kind: type[T], content: bytes) -> T | None:
-    try:
-        return decode(content, kind)
-    except UNDECODABLE:
-        return None

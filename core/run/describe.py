@@ -436,6 +436,13 @@ def known_cost(amount: str, unpriced: int) -> str:
     return amount + AND_MORE if unpriced else amount
 
 
+def short_cost(cost: float) -> str:
+    """Return `$0.31`; empty if nothing was charged."""
+    if cost <= 0:
+        return ""
+    return f"${cost:.2f}" if cost >= 0.005 else "<$0.01"
+
+
 def cost_words(usage: Usage) -> str:
     """`$0.0312`, `at least $0.0312`, `unknown: the agent reported no price`; empty if nothing was charged."""
     if usage.cost <= 0:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from .. import paths
 from ..system import files
-from ..text.decoding import UNDECODABLE, decode
+from ..system.record import read_record
 from .kinds import Cost, OpenEnum, Whole
 
 
@@ -65,12 +65,8 @@ class Place(Struct, frozen=True, omit_defaults=True, rename="camel"):
 
 def read_permit(run_dir: str) -> Permit | None:
     """Return the permit of a run; None if it has none. Raises OSError if that is unknown."""
-    try:
-        return decode(files.read(f"{run_dir}/{paths.PERMIT}"), Permit)
-    except FileNotFoundError:
-        return None
-    except UNDECODABLE:
-        return Permit(spool="", host="", at="")  # a permit exists, so no other may be given
+    nobody = Permit(spool="", host="", at="")  # a damaged one is there, so nobody may give another
+    return read_record(f"{run_dir}/{paths.PERMIT}", Permit, damaged=nobody, certain=True)
 
 
 def give_permit(run_dir: str, permit: Permit) -> Permit:
@@ -88,10 +84,7 @@ def give_permit(run_dir: str, permit: Permit) -> Permit:
 
 def read_place(run_dir: str) -> Place | None:
     """Return the relay's last record; None if there is none, or it cannot be read."""
-    try:
-        return decode(files.read(f"{run_dir}/{paths.PLACE}"), Place)
-    except (OSError, *UNDECODABLE):
-        return None
+    return read_record(f"{run_dir}/{paths.PLACE}", Place)
 
 
 def has_permit(run_dir: str) -> bool:
@@ -175,9 +168,8 @@ def read_host_states(project: paths.Project, addresses: Container[str] = ()) -> 
 
     The file may have come with a checkout: an address that is not among `addresses` is dropped.
     """
-    try:
-        states = decode(files.read(project.hosts_file), HostStates)
-    except (OSError, *UNDECODABLE):
+    states = read_record(project.hosts_file, HostStates)
+    if states is None:
         return None
     hosts = (host if host.address in addresses else replace(host, address="") for host in states.hosts)
     return replace(states, hosts=tuple(hosts))

@@ -16,9 +16,11 @@ from msgspec import Struct
 from .. import paths
 from ..errors import LaunchError
 from ..run.artifacts import RunnerFacts
+from ..run.environment import own_variables
 from ..run.model import RunnerKind
 from ..system import files, processes
-from ..text.decoding import UNDECODABLE, decode
+from ..system.record import read_record
+from ..text.decoding import UNDECODABLE
 
 if TYPE_CHECKING:
     from subprocess import Popen
@@ -65,7 +67,7 @@ def start(
     Sends the variables in `names`. Returns a check that the relay noticed the run or the wait is over. Raises
     LaunchError, OSError.
     """
-    luggage = Luggage(_travelling(environment, names), _agent_environment(environment), _check(arguments))
+    luggage = Luggage(_travelling(environment, names), _agent_variables(environment), _check(arguments))
     try:
         content = msgspec.json.encode(luggage)
     except UNDECODABLE as error:
@@ -95,10 +97,7 @@ def start(
 
 def read_luggage(run_dir: str) -> Luggage:
     """Return what the launcher left for the start; empty if missing or damaged. Raises OSError."""
-    try:
-        return decode(files.read(os.path.join(run_dir, paths.ENVIRONMENT)), Luggage)
-    except (FileNotFoundError, *UNDECODABLE):
-        return Luggage()
+    return read_record(os.path.join(run_dir, paths.ENVIRONMENT), Luggage, Luggage(), certain=True)
 
 
 def see_to_relay(project: paths.Project) -> None:
@@ -148,10 +147,9 @@ def _travelling(environment: Mapping[str, str], names: Sequence[str]) -> dict[st
     return {name: environment[name] for name in names if name in environment}
 
 
-def _agent_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that the settings add for the agent; the wrapper would get them in one variable."""
+def _agent_variables(environment: Mapping[str, str]) -> dict[str, str]:
     try:
-        return decode(environment.get(paths.AGENT_ENVIRONMENT, "{}"), dict[str, str])
+        return own_variables(environment)
     except UNDECODABLE:
         return {}
 

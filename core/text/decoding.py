@@ -51,6 +51,14 @@ def decode(content: bytes | str, kind: Any = Any) -> Any:
     return msgspec.json.decode(content, type=kind)
 
 
+def decoded(content: bytes, kind: type[T]) -> T | None:
+    """Decode one JSON value; None if it cannot be decoded."""
+    try:
+        return decode(content, kind)
+    except UNDECODABLE:
+        return None
+
+
 def unpack(content: bytes, kind: type[T]) -> T:
     """Decode one value of MessagePack as a type; raise one of `UNDECODABLE`."""
     _make_ready(kind)

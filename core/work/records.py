@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from typing import TypeVar
 
 import msgspec
 from msgspec import Struct, structs
@@ -17,7 +16,7 @@ from .. import paths
 from ..git.reading_rules import Reading
 from ..run.kinds import OpenEnum
 from ..system import files
-from ..text.decoding import UNDECODABLE, decode
+from ..system.record import read_record as read_json
 
 _WORK_FILE = "work.json"
 _RECORDED_FILE = "recorded.json"
@@ -30,16 +29,6 @@ TREE = paths.WORKTREE
 _STORE = "store"
 """git data for the recorded trees, beside the record: see `Store`."""
 _SETUP_S = 600.0
-
-R = TypeVar("R", bound=Struct)
-
-
-def _read(directory: str, name: str, type_: type[R]) -> R | None:
-    """Read a record of a run's work; None if it is missing or unusable."""
-    try:
-        return decode(files.read(os.path.join(directory, name)), type_)
-    except (OSError, *UNDECODABLE):
-        return None
 
 
 class Taken(OpenEnum):
@@ -92,7 +81,7 @@ def write_record(directory: str, record: WorkRecord) -> None:
 
 def read_record(directory: str) -> WorkRecord | None:
     """Read the record of a run's worktree; None if it is missing or unusable."""
-    record = _read(directory, _WORK_FILE, WorkRecord)
+    record = read_json(os.path.join(directory, _WORK_FILE), WorkRecord)
     return record if record and record.run_id == os.path.basename(directory) else None
 
 
@@ -195,7 +184,7 @@ def write_recorded(directory: str, recorded: Recorded) -> None:
 
 def read_recorded(directory: str) -> Recorded | None:
     """Read it; None if it is missing or unusable."""
-    recorded = _read(directory, _RECORDED_FILE, Recorded)
+    recorded = read_json(os.path.join(directory, _RECORDED_FILE), Recorded)
     return recorded if recorded and recorded.run_id == os.path.basename(directory) else None
 
 
@@ -231,7 +220,7 @@ def write_making(directory: str, making: Making) -> None:
 
 def read_making(directory: str) -> Making:
     """Read it; without one nothing is copied or run."""
-    return _read(directory, _MAKING_FILE, Making) or Making()
+    return read_json(os.path.join(directory, _MAKING_FILE), Making) or Making()
 
 
 class Away(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -267,5 +256,5 @@ def write_away(directory: str, away: Away) -> None:
 
 def read_away(directory: str) -> Away | None:
     """Read a run's starting state from the directory of its work; None if it sends no files."""
-    away = _read(directory, AWAY_FILE, Away)
+    away = read_json(os.path.join(directory, AWAY_FILE), Away)
     return away if away and away.run_id == os.path.basename(directory) else None

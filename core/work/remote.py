@@ -31,7 +31,7 @@ from ..run.describe import size_text
 from ..run.model import RunMeta
 from ..system import files, processes
 from ..system.log import log_fault
-from ..text.decoding import UNDECODABLE, decode
+from ..system.record import read_record as read_json
 from ..text.plain import one_line
 from .base import BRANCHES, MOST_TOLD
 from .records import AWAY_FILE, Away, WorkRecord, read_away, read_record, write_away, write_record
@@ -205,10 +205,7 @@ def _remember(works: str, repository: Repository, carrier: str) -> None:
 
 def carriers(works: str, common_dir: str) -> tuple[str, ...]:
     """Return the last snapshots of a repository, newest first; it may no longer have them."""
-    try:
-        return decode(files.read(_sent_file(works, common_dir)), tuple[str, ...])
-    except (OSError, *UNDECODABLE):
-        return ()
+    return read_json(_sent_file(works, common_dir), tuple[str, ...], ())
 
 
 def sweep(project: paths.Project) -> None:

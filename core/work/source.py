@@ -8,7 +8,7 @@ import os
 from msgspec import Struct
 
 from .. import paths
-from ..errors import SubdeckError, UsageError
+from ..errors import SubdeckError, UsageError, not_for_agents
 from ..git.diff import changed_files, write_patch
 from ..git.program import Git, GitError
 from ..git.repository import Repository, find
@@ -58,8 +58,7 @@ def words_of(run: RunSnapshot) -> str:
 def check_operator(project: paths.Project, run_id: str) -> None:
     """Raise SubdeckError if this process may not act on a run's work: it is an agent's, or the run is untrusted."""
     if paths.is_child():
-        what = "an agent cannot apply the changes of runs"
-        raise SubdeckError(what, where=run_id, hint="leave that to the user")
+        raise not_for_agents("apply the changes of runs", where=run_id)
     check_own(project, run_id)
 
 

@@ -23,6 +23,7 @@ from ..git.program import Git, GitError
 from ..git.repository import find
 from ..git.snapshot import Store
 from ..run.describe import size_text
+from ..run.environment import for_command
 from ..system import files
 from ..system.log import log_fault
 from ..text.plain import one_line, plain
@@ -119,8 +120,6 @@ def _words(copied: Copied, seconds: float) -> list[str]:
 def _set_up(place: str, record: WorkRecord, making: Making, log: str) -> str:
     """Run the setup command. On failure raise SubdeckError with the end of its output."""
     command = one_line(" ".join(making.setup), 80)
-    environment = {name: value for name, value in os.environ.items() if name != paths.AGENT_ENVIRONMENT}
-    environment |= {"PWD": place, "SUBDECK_ORIGIN": _place(record.root, record)}
     began = time.monotonic()
     descriptor = files.open_private(log, os.O_RDWR | os.O_APPEND | os.O_TRUNC)
     try:
@@ -128,7 +127,7 @@ def _set_up(place: str, record: WorkRecord, making: Making, log: str) -> str:
             process = subprocess.Popen(
                 making.setup,
                 cwd=place,
-                env=environment,
+                env=for_command(place, {"SUBDECK_ORIGIN": _place(record.root, record)}),
                 stdin=subprocess.DEVNULL,
                 stdout=descriptor,
                 stderr=descriptor,

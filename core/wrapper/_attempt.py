@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from .. import paths
-from ..agents.child import Start, Stream, own_variables
+from ..agents.child import Start, Stream
 from ..agents.kinds import running_side
 from ..errors import SubdeckError
 from ..run import artifacts
+from ..run.environment import for_agent
 from ..run.events import Event, RunStarted, UsageReported
 from ..run.fold import add_usage
 from ..run.model import RunReason, StopRequest, Usage
@@ -226,10 +226,7 @@ class Attempt:
         if not command.pipe:  # it reads its task at once
             self._recorder.begin()
             self._settle_baseline()
-        environment = {name: value for name, value in os.environ.items() if name not in command.unset}
-        own = own_variables(environment)
-        environment.pop(paths.AGENT_ENVIRONMENT, None)
-        environment |= own | command.env | {"PWD": self._meta.cwd}
+        environment = for_agent(command.env, command.unset, self._meta.cwd)
         try:
             prompt = open_regular(self._start_of.prompt_path)[0]
             try:

@@ -14,10 +14,12 @@ from ..errors import in_one_line
 from ..run import artifacts
 from ..run.changes import NOT_RUN, CheckCommand, CheckResult
 from ..run.describe import clock
+from ..run.environment import for_command
 from ..run.events import Check
 from ..run.model import CheckState, RunMeta, RunResult, RunStatus
 from ..run.outcome import ChildExit
 from ..system.log import log_fault
+from ..system.processes import RUN_MARK
 from ..system.spawn import Child
 from ..system.termination import UnseenError
 from ..text.decoding import decode
@@ -136,14 +138,12 @@ class _Check:
 
     def _start(self) -> Child:
         """Start it in the agent's directory, in its own session. Raises OSError and ValueError."""
-        environment = {name: value for name, value in os.environ.items() if name != paths.AGENT_ENVIRONMENT}
-        environment |= {"PWD": self._meta.cwd, "SUBDECK_RUN_ID": self._meta.run_id}
         nothing = os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
         try:
             child = self._containment.start(
                 self._command.argv,
                 directory=self._meta.cwd,
-                environment=environment,
+                environment=for_command(self._meta.cwd, {RUN_MARK: self._meta.run_id}),
                 stdin=nothing,
                 one_output=True,
             )

@@ -17,10 +17,11 @@ import msgspec
 from msgspec.structs import replace
 
 from .. import paths
-from ..agents.child import Start, own_variables
+from ..agents.child import Start
 from ..agents.kinds import interactive_side
 from ..errors import SubdeckError, in_one_line
 from ..run import artifacts
+from ..run.environment import for_agent
 from ..run.events import Decision, HandedBack, Notice, Request, TakenOver, UsageReported
 from ..run.fold import add_usage
 from ..run.inbox import Entry
@@ -169,10 +170,7 @@ class Hand:
         command = self._program.command(self._start)
         path = self._program.conversation(self._start)
         self._seen = (path, _size(path)) if path else None
-        environment = {name: value for name, value in os.environ.items() if name not in command.unset}
-        own = own_variables(environment)
-        environment.pop(paths.AGENT_ENVIRONMENT, None)
-        environment |= own | command.env | {"PWD": self._start.meta.cwd}
+        environment = for_agent(command.env, command.unset, self._start.meta.cwd)
         said = {"id": wanted, "argv": command.argv, "cwd": self._start.meta.cwd, "environment": environment}
         return msgspec.json.encode({**said, "grace": self._start.meta.grace_seconds})
 

@@ -9,7 +9,7 @@ import select
 import signal
 import time
 from collections.abc import Callable
-from typing import NoReturn, TypeVar
+from typing import NoReturn
 
 import msgspec
 
@@ -19,10 +19,8 @@ from ..run.events import Baseline
 from ..run.model import RunMeta
 from ..system import processes
 from ..system.log import log_fault
-from ..text.decoding import UNDECODABLE, decode
+from ..text.decoding import decoded
 from ._wakeup import read_available
-
-T = TypeVar("T")
 
 BASELINE_S = 10.0
 """Seconds that the agent's task waits for the baseline."""
@@ -88,7 +86,7 @@ class Recorder:
         if job is None or not (job.read() or now >= job.deadline):
             return False
         self._job = None
-        self._baseline = _decoded(job.end(), Baseline)
+        self._baseline = decoded(job.end(), Baseline)
         if self._baseline is None:
             late = "it took too long" if now >= job.deadline else "git was ended before it finished"
             self._baseline = Baseline(root=self._root or "", note=f"{NOT_RECORDED}: {late}")
@@ -139,7 +137,7 @@ class Recorder:
             wait(job.descriptor, min(job.deadline, now + LOOK_S))
         why = "it took too long" if time.monotonic() >= job.deadline else "git was ended before it finished"
         why = "the run was killed" if is_killed else why
-        return _decoded(job.end(), Changes) or Changes(note=f"{NOT_RECORDED}: {why}")
+        return decoded(job.end(), Changes) or Changes(note=f"{NOT_RECORDED}: {why}")
 
     def close(self) -> None:
         """End any recording, and remove the announcement of this run."""
@@ -168,13 +166,6 @@ def working_tree(directory: str) -> str | None:
         directory, former = os.path.dirname(directory), directory
         if directory == former:
             return None
-
-
-def _decoded(content: bytes, kind: type[T]) -> T | None:
-    try:
-        return decode(content, kind)
-    except UNDECODABLE:
-        return None
 
 
 # --- a process for one task ------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from ..run import artifacts, proven
 from ..run.changes import NOT_RECORDED, Changes
 from ..run.events import Notice, Retry, RunEnded, SessionTold
 from ..run.mark import Verifier
-from ..run.model import Finalized, NoticeLevel, RunMeta, RunReason, RunResult, RunStatus
+from ..run.model import Finalized, NoticeLevel, RunMeta, RunReason, RunResult
 from ..run.outcome import InvalidPayload, Outcome, StreamFacts, feedback, handed_over
 from ..run.restoring import restore
 from ..system import files
@@ -373,11 +373,5 @@ def _is_changed(run_dir: str) -> bool:
 
 
 def _unreadable(run_dir: str) -> RunResult:
-    return RunResult(
-        run_id=os.path.basename(run_dir),
-        status=RunStatus.FAILED,
-        reason=RunReason.START_FAILED,
-        written_by="wrapper",
-        error_message=f"{artifacts.fault_of(run_dir, paths.META) or _CHANGED}; nothing was started",
-        ended_at=paths.now_iso(),
-    )
+    message = f"{artifacts.fault_of(run_dir, paths.META) or _CHANGED}; nothing was started"
+    return artifacts.bare_result(os.path.basename(run_dir), RunReason.START_FAILED, message, by="wrapper")

@@ -30,6 +30,7 @@ NOUNS = {
         "system.directory",
         "system.files",
         "system.line_file",
+        "system.record",
         "text.decoding",
         "text.plain",
     )

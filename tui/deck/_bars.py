@@ -9,13 +9,13 @@ from textual.events import Click
 from textual.reactive import reactive
 from textual.widget import Widget
 
-from ...core.run.describe import NOTHING, background_counts, known_cost, runs_word, tokens
+from ...core.run.describe import NOTHING, background_counts, known_cost, runs_word, short_cost, tokens
 from ...core.run.snapshot import Counts
 from ...core.text.plain import one_line
 from ..keys.keymap import Hint
 from ..runs.store import Need, RunStore, Totals
 from ..text.cells import cells, two_sided
-from ..text.format import dollars, short_path
+from ..text.format import short_path
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,7 +34,7 @@ SHORTEST_PATH = 8
 
 
 def _spent(totals: Totals) -> str:
-    paid = known_cost(dollars(totals.cost), totals.unpriced) if totals.cost else ""
+    paid = known_cost(short_cost(totals.cost), totals.unpriced) if totals.cost else ""
     return " ".join(filter(None, (f"{tokens(totals.tokens)} tok" if totals.tokens else "", paid)))
 
 

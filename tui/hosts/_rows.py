@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from msgspec import Struct
-
 from ...core import __version__
 from ...core.config.host_settings import needs_words
 from ...core.run.describe import NOTHING, moment, span
+from ...core.text.column import TextColumn
 from ...core.text.plain import one_line
 from ..text.cells import cells as cell_width, fit
 from ..widgets.line_view import RowList
@@ -70,14 +69,6 @@ class Shown(NamedTuple):
         return bool(self.host.subdeck) and self.host.subdeck != __version__
 
 
-class Column(Struct, frozen=True):
-    heading: str
-    width: int
-    """Including the space before it."""
-    text: Callable[[Shown], str]
-    right: bool = True
-
-
 def _load(shown: Shown) -> str:
     host = shown.host
     if not shown.in_reach:
@@ -93,36 +84,41 @@ def _slots(shown: Shown) -> str:
     return f"{shown.host.used}/{shown.host.slots}" if shown.in_reach else f"{NOTHING}/{shown.host.slots}"
 
 
-COLUMNS: tuple[Column, ...] = (
-    Column("", 17, lambda shown: shown.words, right=False),
-    Column("slots", 9, _slots),
-    Column("runs", 6, lambda shown: str(shown.host.runs or NOTHING)),
-    Column("last seen", 11, lambda shown: shown.heard),
-    Column("load", 10, _load),
-    Column("memory", 9, _memory),
-    Column("subdeck", 12, lambda shown: shown.version),
-    Column(" resources", 18, lambda shown: f" {needs_words(shown.host.labels)}", right=False),
+STATE = TextColumn[Shown](17, text=lambda shown: shown.words)
+SLOTS = TextColumn[Shown](9, right=True, heading="slots", text=_slots)
+RUNS = TextColumn[Shown](6, right=True, heading="runs", text=lambda shown: str(shown.host.runs or NOTHING))
+PROGRAM = TextColumn[Shown](12, right=True, heading="subdeck", text=lambda shown: shown.version)
+RESOURCES = TextColumn[Shown](18, heading=" resources", text=lambda shown: f" {needs_words(shown.host.labels)}")
+COLUMNS: tuple[TextColumn[Shown], ...] = (
+    STATE,
+    SLOTS,
+    RUNS,
+    TextColumn(11, right=True, heading="last seen", text=lambda shown: shown.heard),
+    TextColumn(10, right=True, heading="load", text=_load),
+    TextColumn(9, right=True, heading="memory", text=_memory),
+    PROGRAM,
+    RESOURCES,
 )
-"""Columns that are dropped first come last."""
+"""The columns that are dropped first come last; widths include the blank before the text."""
 
 
 class Layout(NamedTuple):
     name: int
     """Cells of the names."""
-    columns: tuple[Column, ...]
+    columns: tuple[TextColumn[Shown], ...]
     """The columns that fit beside them."""
 
 
 @lru_cache(32)
 def _layout(width: int, name: int, *, has_labels: bool) -> Layout:
     room = width - LEAST_NAME
-    shown: list[Column] = []
+    shown: list[TextColumn[Shown]] = []
     for column in COLUMNS:
-        if column.width > room:
+        if column.most > room:
             break
-        if has_labels or column is not COLUMNS[-1]:
+        if has_labels or column is not RESOURCES:
             shown.append(column)
-            room -= column.width
+            room -= column.most
     return Layout(LEAST_NAME + max(0, min(room, name - LEAST_NAME)), tuple(shown))
 
 
@@ -141,18 +137,18 @@ def cells(shown: Shown, table: Layout) -> list[Cell]:
     row: list[Cell] = [(fit(one_line(shown.host.name, NAME), table.name), "" if shown.in_reach else MUTED)]
     for column in table.columns:
         colour = MUTED
-        if column is COLUMNS[0]:
+        if column is STATE:
             colour = RUNNING if shown.in_reach else AWAY if shown.is_told else MUTED
-        elif column.heading == "subdeck" and shown.is_other_version:
+        elif column is PROGRAM and shown.is_other_version:
             colour = AWAY
-        elif column.heading in ("slots", "runs"):
+        elif column in (SLOTS, RUNS):
             colour = ""
         row.append((_cell(column.text(shown), column), colour))
     return row
 
 
-def _cell(text: str, column: Column) -> str:
-    return " " + fit(text, column.width - 1, right=column.right)
+def _cell(text: str, column: TextColumn[Shown]) -> str:
+    return " " + fit(text, column.most - 1, right=column.right)
 
 
 def _carrier(host: HostState) -> str:

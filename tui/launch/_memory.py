@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from ...core.paths import Project, now_iso, project_key, state_file
 from ...core.system.files import write_state
-from ...core.text.decoding import UNDECODABLE, decode
+from ...core.system.record import read_record
 from ..feed.bridge import Bridge
 
 ADHOC = ""
@@ -93,11 +93,7 @@ def memory_file(project: Project) -> str:
 
 def read_memory(project: Project) -> LaunchMemory:
     """Return the memory of a project; an empty one if the file is missing or broken."""
-    try:
-        with open(memory_file(project), "rb") as file:
-            return decode(file.read(), LaunchMemory)
-    except (OSError, *UNDECODABLE):
-        return LaunchMemory()
+    return read_record(memory_file(project), LaunchMemory, LaunchMemory(), follow=True)
 
 
 def change_memory(project: Project, change: Callable[[LaunchMemory], LaunchMemory]) -> LaunchMemory:

@@ -10,8 +10,9 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
+from ...core.run.columns import BY_AGE, Section, Sort, Value
 from .filter import EVERYTHING, Filter
-from .order import GroupFacts, Section, Sort, Value, order_in_group, sort_key, summarize
+from .order import GroupFacts, order_in_group, sort_key, summarize
 
 if TYPE_CHECKING:
     from ...core.project.follower import Update
@@ -44,7 +45,7 @@ class Listing:
     def __init__(self, run_store: RunStore) -> None:
         self._run_store = run_store
         self.filter: Filter = EVERYTHING
-        self.sort = Sort.AGE
+        self.sort: Sort = BY_AGE
         self.backwards = False
         """Whether the order of the sort is reversed."""
         self.order = 0

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from ...core.run.describe import elapsed, known_cost, moment, runs_word, size_text, whereabouts
+from ...core.run.describe import elapsed, known_cost, moment, runs_word, short_cost, size_text, whereabouts
 from ...core.text.plain import one_line
 from ..commands import Runs, first_of, name_of
-from ..text.format import dollars
 
 if TYPE_CHECKING:
     from ...core.run.snapshot import RunSnapshot
@@ -58,7 +57,7 @@ def what_giving_up_means(runs: Runs) -> str:
 
 def spent(runs: Runs, now: datetime) -> str:
     """Return the time and cost so far: `0:42 and $0.31 so far. Its work is kept.`"""
-    cost = dollars(sum(run.usage.cost for run in runs))
+    cost = short_cost(sum(run.usage.cost for run in runs))
     cost = cost and known_cost(cost, sum(run.usage.unpriced for run in runs))
     keeps = "Its work is kept." if len(runs) == 1 else "Their work is kept."
     so_far = " and ".join(filter(None, (elapsed(runs[0], now) if len(runs) == 1 else "", cost)))

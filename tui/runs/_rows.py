@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from time import monotonic
 from typing import TYPE_CHECKING, NamedTuple
 
-from ...core.run.describe import (
-    FOREIGN,
-    NOTHING,
-    age,
-    doing,
-    doing_silently,
-    elapsed,
-    known_cost,
-    state,
-    tokens,
-    tokens_used,
-)
-from ...core.run.model import RunnerKind, RunStatus
+from ...core.run.columns import AGE, ELAPSED, NOW, PRESET, STATE, TASK, RunColumn, RunView
+from ...core.run.describe import FOREIGN
+from ...core.run.model import RunStatus
 from ...core.run.snapshot import RunSnapshot
 from ...core.text.plain import one_line
 from ...core.text.visible import recounted
@@ -28,9 +17,9 @@ from ..keys.actions import ACTIONS
 from ..keys.command import Action
 from ..keys.keymap import key_of
 from ..text.cells import cells as cells_of
-from ..text.format import dollars, tries
-from .columns import AGENT_NAME, GUTTER, WORD, Column, Layout, Place, cell
-from .order import GroupFacts, about
+from ..text.format import tries
+from .columns import GUTTER, Layout, Place, cell
+from .order import GroupFacts
 from .store import Need, RunStore
 
 if TYPE_CHECKING:
@@ -45,10 +34,6 @@ ASKS = "?"
 MARK = "◆"
 FOLDED, UNFOLDED = "▸", "▾"
 MEMBER, LAST_MEMBER = "│", "╰"
-
-_ROOMY = 48
-"""From this many cells on, a request is shown in full words."""
-_WANTS = re.compile(r"^(! )?wants to (run|change|write|read) (?:a command|a file|files): ")
 
 _MUTED = "row-list--muted"
 _SILENT = "row-list--silent"
@@ -100,12 +85,20 @@ class RunRow:
         """Indexes of the cells that change with time."""
         colour = _colour_of(run, flags)
         loud = colour if run.status is RunStatus.FAILED or colour in (_SILENT, _WAITING) else _MUTED
-        colours = {Column.STATE: colour, Column.NOW: loud, Column.PRESET: "", Column.TASK: ""}
+        colours = _colours(colour, loud)
+        note = _note(run, layout)
+        noted = None if not note else NOW if layout.place(NOW) else TASK
+        view = RunView(run, flags.silence, common=flags.common, changed=flags.changed, brief=layout.brief)
         for place in layout.places:
-            if place.column in (Column.AGE, Column.ELAPSED):
+            column, _, width = place
+            if column.time:
                 self._times.append((len(self._cells), place))
-            text = _TEXTS[place.column](run, flags, layout)
-            self._cells.append((cell(text, place.width, place.column), colours.get(place.column, _MUTED)))
+            text = column.text(view)
+            if column is noted:
+                text = f"{note} · {text}"
+            if column.counted and run.is_waiting:
+                text = recounted(text, max(0, width - GUTTER), cells_of)
+            self._cells.append((cell(text, width, column), colours[column.tone]))
 
     def is_of(self, run: RunSnapshot, flags: RowFlags, layout: Layout) -> bool:
         """Return whether the row shows this very snapshot, in this way."""
@@ -114,15 +107,14 @@ class RunRow:
     def cells(self, now: datetime) -> list[Cell]:
         cells = self._cells.copy()
         for index, (column, _, width) in self._times:
-            if column is Column.AGE:
-                cells[index] = (cell(age(self.shows[0], now), width, column), _MUTED)
-            else:
-                cells[index] = (cell(elapsed(self.shows[0], now), width, column), "")
+            if column.time:
+                cells[index] = (cell(column.time(self.shows[0], now), width, column), cells[index][1])
         return cells
 
 
-_WORKTREE = "⎇ worktree"
-"""Behind the agent of a run that works apart from the project's files."""
+def _colours(state: str, news: str) -> dict[str, str]:
+    """Return the component class of each tone of a column."""
+    return {"muted": _MUTED, "plain": "", "state": state, "news": news}
 
 
 def _colour_of(run: RunSnapshot, flags: RowFlags) -> str:
@@ -133,111 +125,34 @@ def _colour_of(run: RunSnapshot, flags: RowFlags) -> str:
     return _colour(run.status) if flags.silence is None else _SILENT
 
 
-def _state(run: RunSnapshot, flags: RowFlags, _: Layout) -> str:
-    return state(run, silent=flags.silence is not None)
-
-
-def _task(run: RunSnapshot, flags: RowFlags, layout: Layout) -> str:
-    text = about(run)
-    if flags.common:
-        text = f"…{text[flags.common :]}" if len(text) > flags.common else _copy(run)
-    return text if layout.place(Column.NOW) else _with_note(run, text, layout)
-
-
-def _copy(run: RunSnapshot) -> str:
-    """Return which of several runs with one task it is."""
-    group = run.meta.group
-    return f"{group.index + 1} of {group.size}" if group else about(run)
-
-
-def _now(run: RunSnapshot, flags: RowFlags, layout: Layout) -> str:
-    now = doing(run) if flags.silence is None else doing_silently(run, flags.silence)
-    place = layout.place(Column.NOW)
-    if run.is_waiting and place is not None:
-        asked = doing(run) if place.width >= _ROOMY else _WANTS.sub(r"\1\2: ", doing(run))
-        return recounted(_with_note(run, asked, layout), max(0, place.width - GUTTER), cells_of)
-    return _with_note(run, now, layout)
-
-
-def _with_note(run: RunSnapshot, text: str, layout: Layout) -> str:
-    """Prepend facts without a column: the attempt, and that a run is untrusted if states have no word."""
-    has_word = any(place.column is Column.STATE and place.width >= WORD for place in layout.places)
-    notes = (FOREIGN if run.foreign and not has_word else "", tries(run))
-    return " · ".join((*filter(None, notes), text))
-
-
-def _agent(run: RunSnapshot, _: RowFlags, layout: Layout) -> str:
-    if (place := layout.place(Column.AGENT)) and place.width <= AGENT_NAME:
-        return one_line(run.meta.agent, 60)
-    return " ".join(
-        filter(
-            None,
-            (
-                one_line(run.meta.agent, 60),
-                RunnerKind.TMUX if run.meta.runner == RunnerKind.TMUX else "",
-                _WORKTREE if run.meta.worktree else "",
-            ),
-        )
-    )
-
-
-def _host(run: RunSnapshot, _: RowFlags, __: Layout) -> str:
-    """Return a run's host; a dash if it has none yet."""
-    return one_line(run.host, 64) or (NOTHING if run.is_remote else "")
-
-
-_TEXTS: dict[Column, Callable[[RunSnapshot, RowFlags, Layout], str]] = {
-    Column.STATE: _state,
-    Column.PRESET: lambda run, _, __: one_line(run.meta.title, 60),
-    Column.TASK: _task,
-    Column.NOW: _now,
-    Column.HOST: _host,
-    Column.AGE: lambda _, __, ___: "",
-    Column.ELAPSED: lambda _, __, ___: "",
-    Column.TOKENS: lambda run, _, __: tokens_used(run.usage),
-    Column.COST: lambda run, _, __: known_cost(dollars(run.usage.cost), run.usage.unpriced),
-    Column.CHANGES: lambda run, flags, _: run.changes.figure if run.changes else flags.changed,
-    Column.AGENT: _agent,
-    Column.MODEL: lambda run, _, __: one_line(run.meta.resolved_model or run.meta.requested_model, 60) or NOTHING,
-    Column.ID: lambda run, _, __: run.meta.short_id,
-}
+def _note(run: RunSnapshot, layout: Layout) -> str:
+    """Return what no column has: the attempt, and that a run is untrusted if its state has no word."""
+    return " · ".join(filter(None, (FOREIGN if run.foreign and not layout.has_word else "", tries(run))))
 
 
 def head_cells(group: GroupFacts, flags: RowFlags, layout: Layout, now: datetime) -> list[Cell]:
     """Return the row of a whole group."""
-    colour = _WAITING if group.waiting else _colour(group.status)
-    colours = {Column.STATE: colour, Column.PRESET: "", Column.TASK: "", Column.ELAPSED: ""}
+    colours = _colours(_WAITING if group.waiting else _colour(group.status), _MUTED)
     cells = flags.cells()
     for column, _, width in layout.places:
         text = _head_text(group, column, layout, width, now)
-        cells.append((cell(text, width, column), colours.get(column, _MUTED)))
+        cells.append((cell(text, width, column), colours[column.tone]))
     return cells
 
 
-def _head_text(group: GroupFacts, column: Column, layout: Layout, width: int, now: datetime) -> str:
-    match column:
-        case Column.STATE:
-            return group.state
-        case Column.PRESET:
-            return _named(group, width - GUTTER)
-        case Column.TASK if layout.place(Column.NOW) is None:
-            return f"{_tally(group, width - GUTTER)}  {group.about}"
-        case Column.TASK:
-            return group.about
-        case Column.NOW:
-            return _tally(group, width - GUTTER)
-        case Column.AGE:
-            return group.age(now)
-        case Column.ELAPSED:
-            return group.elapsed(now)
-        case Column.TOKENS:
-            return tokens(group.tokens)
-        case Column.COST:
-            return known_cost(dollars(group.cost), group.unpriced)
-        case Column.AGENT | Column.HOST:
-            return group.agent if column is Column.AGENT else group.host
-        case Column.CHANGES | Column.MODEL | Column.ID:
-            return ""
+def _head_text(group: GroupFacts, column: RunColumn, layout: Layout, width: int, now: datetime) -> str:
+    if column is STATE:
+        return group.state
+    if column is PRESET:
+        return _named(group, width - GUTTER)
+    if column is NOW:
+        return _tally(group, width - GUTTER)
+    if column is TASK:
+        tally = "" if layout.place(NOW) else f"{_tally(group, width - GUTTER)}  "
+        return f"{tally}{group.about}"
+    if column is AGE:
+        return group.age(now)
+    return group.elapsed(now) if column is ELAPSED else group.texts[column.name]
 
 
 def _named(group: GroupFacts, room: int) -> str:
@@ -246,7 +161,7 @@ def _named(group: GroupFacts, room: int) -> str:
     title = group.title
     left = room - cells_of(size)
     if cells_of(title) > left:
-        title = cell(title, max(0, left) + GUTTER, Column.PRESET)[GUTTER:]
+        title = cell(title, max(0, left) + GUTTER, PRESET)[GUTTER:]
     return f"{title}{size}" if left > 1 else group.size
 
 
@@ -268,8 +183,8 @@ def upper_edge(listing: Listing, known: int) -> str:
     parts = ["Runs"]
     if listing.filter:
         parts += [f"{listing.shown} of {known}", f"/ {one_line(listing.filter.text, FILTER_SHOWN)}"]
-    if listing.sort.value or listing.backwards:
-        parts.append((listing.sort.value or "by age") + (", reversed" if listing.backwards else ""))
+    if listing.sort.title or listing.backwards:
+        parts.append((listing.sort.title or "by age") + (", reversed" if listing.backwards else ""))
     return " · ".join(parts)
 
 

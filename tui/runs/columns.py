@@ -1,46 +1,41 @@
-"""The columns of the run list: which are configured, which fit, and their widths; pure."""
+"""The columns of the run list on the screen: which ones there is room for, and how wide each is; pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from enum import StrEnum
 from functools import lru_cache
 from typing import NamedTuple
 
+from ...core.run.columns import (
+    AGENT,
+    COLUMNS,
+    COST,
+    ID,
+    NOW,
+    PRESET,
+    STATE,
+    RunColumn,
+    Sort,
+    columns_named,
+)
 from ..text.cells import fit
-from .order import Sort
+
+WITH_HOST = tuple(column for column in COLUMNS if column.is_usual)
+"""The usual columns while a run of another machine is listed."""
+DEFAULT = tuple(column for column in WITH_HOST if not column.needs_remote)
+"""The usual columns."""
 
 
-class Column(StrEnum):
-    """The value is the name in the settings."""
-
-    STATE = "state"
-    PRESET = "preset"
-    TASK = "task"
-    NOW = "now"
-    """Its current activity, or its result."""
-    HOST = "host"
-    """Its host; only while a run on another machine is listed."""
-    AGE = "age"
-    """Time since the launch."""
-    ELAPSED = "elapsed"
-    TOKENS = "tokens"
-    COST = "cost"
-    CHANGES = "changes"
-    """Its changes."""
-    AGENT = "agent"
-    MODEL = "model"
-    ID = "id"
+def _agent_first(columns: tuple[RunColumn, ...]) -> tuple[RunColumn, ...]:
+    """Put the agent behind the texts."""
+    others = [column for column in columns if column is not AGENT]
+    behind = others.index(NOW) + 1
+    return (*others[:behind], AGENT, *others[behind:])
 
 
-_TEXTS = (Column.STATE, Column.PRESET, Column.TASK, Column.NOW)
-_FIGURES = (Column.AGE, Column.ELAPSED, Column.TOKENS, Column.COST, Column.CHANGES)
-DEFAULT = (*_TEXTS, *_FIGURES, Column.AGENT)
-WITH_HOST = (*_TEXTS, Column.HOST, *_FIGURES, Column.AGENT)
-"""The same while a run on another machine is listed."""
-WITH_AGENT = (*_TEXTS, Column.AGENT, *_FIGURES)
+WITH_AGENT = _agent_first(DEFAULT)
 """The same while runs of several agents are listed: the agent is more important then."""
-WITH_BOTH = (*_TEXTS, Column.AGENT, Column.HOST, *_FIGURES)
+WITH_BOTH = _agent_first(WITH_HOST)
 
 GUTTER = 1
 """Blank cells before each column except a state that comes first, so that texts never touch."""
@@ -49,31 +44,9 @@ LEAD = 2
 GLYPH, WORD = 1, 13
 """Cells of a state as a glyph, and with its word."""
 
-_FIXED = {
-    Column.ELAPSED: 8,
-    Column.HOST: 12,
-    Column.TOKENS: 6,
-    Column.AGE: 5,
-    Column.COST: 8,
-    Column.CHANGES: 11,
-    Column.ID: 7,
-    Column.AGENT: 14,
-    Column.MODEL: 22,
-}
-"""Cells, with the gutter, of columns with texts of about one length; the last to be dropped come first."""
-_LEFT = {
-    Column.ELAPSED: 8,
-    Column.HOST: 24,
-    Column.TOKENS: 16,
-    Column.AGE: 42,
-    Column.COST: 46,
-    Column.CHANGES: 52,
-    Column.ID: 46,
-    Column.AGENT: 72,
-    Column.MODEL: 72,
-}
-"""Cells that have to remain for the texts beside such a column."""
-AGENT_NAME, LEFT_BY_NAME = 9, 42
+_RANKED = sorted((column for column in COLUMNS if column.cells), key=lambda column: column.rank)
+"""Columns whose texts have about one length; the columns that are dropped last come first."""
+AGENT_NAME, LEFT_BY_NAME = AGENT.brief_to, 42
 """Cells of an agent's name, with the gutter, and cells that have to remain for the texts beside it."""
 LEFT_BY_CHOICE = 28
 """The maximum of the same if you have chosen the columns."""
@@ -85,50 +58,32 @@ LEAST_FOR_NOW = 40
 """Cells for the texts from which a run's activity fits."""
 LEAST_PRESET, MOST_PRESET, ROOMY_PRESET = 7, 16, 24
 
-RIGHT = frozenset((Column.AGE, Column.ELAPSED, Column.TOKENS, Column.COST, Column.CHANGES))
-"""Columns of figures, aligned to the right."""
-
-_HEADINGS = {Column.STATE: "", Column.ELAPSED: "time", Column.TOKENS: "tok"}
-_SORTS = {
-    Column.STATE: Sort.STATE,
-    Column.PRESET: Sort.PRESET,
-    Column.TASK: Sort.TASK,
-    Column.HOST: Sort.HOST,
-    Column.AGE: Sort.AGE,
-    Column.ELAPSED: Sort.ELAPSED,
-    Column.TOKENS: Sort.TOKENS,
-    Column.COST: Sort.COST,
-    Column.CHANGES: Sort.CHANGES,
-    Column.AGENT: Sort.AGENT,
-    Column.MODEL: Sort.MODEL,
-    Column.ID: Sort.AGE,
-}
 RISING, FALLING = "↑", "↓"
 """Beside the heading of the sort: the smallest, or the first of the alphabet, is above; or below."""
 
 
-def chosen_columns(names: Sequence[str]) -> tuple[Column, ...]:
+def chosen_columns(names: Sequence[str]) -> tuple[RunColumn, ...]:
     """Return the columns named in the settings, in their order; the usual ones if none are."""
-    return tuple(map(Column, names)) or DEFAULT
+    return columns_named(names) or DEFAULT
 
 
 _USUAL = {(False, False): DEFAULT, (True, False): WITH_HOST, (False, True): WITH_AGENT, (True, True): WITH_BOTH}
 
 
 @lru_cache(16)
-def for_listed(wanted: tuple[Column, ...], *, remote: bool, agents: bool = False) -> tuple[Column, ...]:
+def for_listed(wanted: tuple[RunColumn, ...], *, remote: bool, agents: bool = False) -> tuple[RunColumn, ...]:
     """Return the columns for the listed runs: `remote` if one is on another machine, `agents` if they have several
     agents.
     """
     if wanted == DEFAULT:
         return _USUAL[remote, agents]
-    return wanted if remote else tuple(column for column in wanted if column is not Column.HOST) or DEFAULT
+    return wanted if remote else tuple(column for column in wanted if not column.needs_remote) or DEFAULT
 
 
 class Place(NamedTuple):
     """The position of a column in each row."""
 
-    column: Column
+    column: RunColumn
     start: int
     width: int
     """With its gutter."""
@@ -137,21 +92,25 @@ class Place(NamedTuple):
 class Layout(NamedTuple):
     places: tuple[Place, ...]
     width: int
+    brief: frozenset[str] = frozenset()
+    """Names of the columns that have room for a few words only."""
+    has_word: bool = False
+    """Whether a state has its word."""
 
-    def place(self, column: Column) -> Place | None:
+    def place(self, column: RunColumn) -> Place | None:
         return next((place for place in self.places if place.column is column), None)
 
-    def column_at(self, x: int) -> Column | None:
+    def column_at(self, x: int) -> RunColumn | None:
         return next((place.column for place in self.places if place.start <= x < place.start + place.width), None)
 
 
 @lru_cache(64)
-def layout(width: int, wanted: tuple[Column, ...] = DEFAULT, *, words: bool = False) -> Layout:
+def layout(width: int, wanted: tuple[RunColumn, ...] = DEFAULT, *, words: bool = False) -> Layout:
     """Return the columns that fit into rows of this width; `words` allows words for states if they fit."""
-    gutter = 0 if wanted[0] is Column.STATE else GUTTER
-    state = gutter + GLYPH if Column.STATE in wanted else 0
+    gutter = 0 if wanted[0] is STATE else GUTTER
+    state = gutter + GLYPH if STATE in wanted else 0
     room = max(0, width - LEAD - state)
-    shown: dict[Column, int] = {}
+    shown: dict[RunColumn, int] = {}
     for column, cost, left in _needs(wanted):
         if column in wanted and room - cost >= left:
             shown[column] = shown.get(column, 0) + cost
@@ -159,42 +118,43 @@ def layout(width: int, wanted: tuple[Column, ...] = DEFAULT, *, words: bool = Fa
     if state and words and room - (WORD - GLYPH) >= LEFT_BY_WORD:
         state += WORD - GLYPH
         room -= WORD - GLYPH
-    shown |= _texts(room, [column for column in wanted if column in (Column.PRESET, Column.TASK, Column.NOW)])
+    shown |= _texts(room, [column for column in wanted if not column.cells and column is not STATE])
     if state:
-        shown[Column.STATE] = state
+        shown[STATE] = state
     places: list[Place] = []
     start = LEAD
     for column in wanted:
         if column in shown:
             places.append(Place(column, start, shown[column]))
             start += shown[column]
-    return Layout(tuple(places), width)
+    brief = frozenset(column.name for column, _, width in places if width <= column.brief_to)
+    return Layout(tuple(places), width, brief, has_word=state >= WORD)
 
 
-def _needs(wanted: tuple[Column, ...]) -> Iterator[tuple[Column, int, int]]:
+def _needs(wanted: tuple[RunColumn, ...]) -> Iterator[tuple[RunColumn, int, int]]:
     """Yield the columns of about one length, the most important first: each with its cells, and the cells that have to
     remain for the texts beside it. A column that comes twice gets more cells.
     """
     if wanted not in _USUAL.values():
-        yield from ((column, cost, min(_LEFT[column], LEFT_BY_CHOICE)) for column, cost in _FIXED.items())
+        yield from ((column, column.cells, min(column.left, LEFT_BY_CHOICE)) for column in _RANKED)
         return
     has_name = wanted in (WITH_AGENT, WITH_BOTH)
-    for column, cost in _FIXED.items():
-        if column is Column.COST and has_name:
-            yield Column.AGENT, AGENT_NAME, LEFT_BY_NAME
-        yield column, cost - AGENT_NAME if column is Column.AGENT and has_name else cost, _LEFT[column]
+    for column in _RANKED:
+        if column is COST and has_name:
+            yield AGENT, AGENT_NAME, LEFT_BY_NAME
+        yield column, column.cells - AGENT_NAME if column is AGENT and has_name else column.cells, column.left
 
 
-def _texts(room: int, wanted: Sequence[Column]) -> dict[Column, int]:
+def _texts(room: int, wanted: Sequence[RunColumn]) -> dict[RunColumn, int]:
     """Divide the remaining cells among the columns of texts."""
-    if Column.NOW in wanted and len(wanted) > 1 and room < LEAST_FOR_NOW:
-        wanted = [column for column in wanted if column is not Column.NOW]
-    long = [column for column in wanted if column is not Column.PRESET]
-    shown: dict[Column, int] = {}
-    if Column.PRESET in wanted:
+    if NOW in wanted and len(wanted) > 1 and room < LEAST_FOR_NOW:
+        wanted = [column for column in wanted if column is not NOW]
+    long = [column for column in wanted if column is not PRESET]
+    shown: dict[RunColumn, int] = {}
+    if PRESET in wanted:
         most = ROOMY_PRESET if room >= ROOMY else MOST_PRESET
-        shown[Column.PRESET] = min(room, max(LEAST_PRESET, min(most, room // 4))) if long else room
-        room -= shown[Column.PRESET]
+        shown[PRESET] = min(room, max(LEAST_PRESET, min(most, room // 4))) if long else room
+        room -= shown[PRESET]
     for number, column in enumerate(long):
         shown[column] = room // (len(long) - number)
         room -= shown[column]
@@ -205,24 +165,19 @@ def headings(shown: Layout, sort: Sort, *, backwards: bool) -> str:
     """Return the line above the rows, with a sign beside the heading of the sort."""
     line = " " * LEAD
     for column, _, width in shown.places:
-        name = _HEADINGS.get(column, column.value)
-        if sort_of(column) is sort and (column is not Column.ID):
+        name = column.name if column.heading is None else column.heading
+        if column.sort is sort and column is not ID:
             name += FALLING if sort.falls != backwards else RISING
         line += cell(name, width, column)
     return line
 
 
-def sort_of(column: Column) -> Sort | None:
-    """Return the sort for a click on a heading."""
-    return _SORTS.get(column)
-
-
-def cell(text: str, width: int, column: Column) -> str:
+def cell(text: str, width: int, column: RunColumn) -> str:
     """Return a text as wide as its column, with its gutter."""
-    if column is Column.STATE:
+    if column is STATE:
         word = width >= WORD
         gutter = " " * (width - (WORD if word else GLYPH))
         return gutter + (fit(text, WORD) if word else fit(text[:GLYPH], GLYPH))
     if width <= GUTTER:
         return " " * width
-    return " " * GUTTER + fit(text, width - GUTTER, right=column in RIGHT)
+    return " " * GUTTER + fit(text, width - GUTTER, right=column.right)

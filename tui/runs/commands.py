@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from ...core.errors import RunBusy
+from ...core.run.columns import CYCLE
 from ...core.run.describe import ago, runs_word
 from ...core.run.model import RunnerKind
 from ...core.text.plain import one_line
@@ -130,9 +131,8 @@ class RunListCommands(Commands):
 
         self._deck.query_one(FilterLine).open()
 
-    @command("sort", at(RUNS, "o"), "sort")
+    @command("sort", at(RUNS, "o"), "sort", f"Cycle the sort order: {', '.join(sort.name for sort in CYCLE)}.")
     def sort(self) -> None:
-        """Cycle the sort order: age, cost, tokens, elapsed, preset, task, state, agent, model, changes."""
         runs = self._deck.runs
         runs.order_by(runs.listing.sort.next)
         runs.keep_layout()

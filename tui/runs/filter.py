@@ -15,6 +15,7 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from ...core.errors import UsageError, nearest
+from ...core.run.columns import COLUMNS, model_of
 from ...core.run.describe import latest
 from ...core.run.model import STATUS_OF, RunnerKind, RunStatus
 from ...core.run.snapshot import RunSnapshot
@@ -155,7 +156,7 @@ def _texts(run: RunSnapshot) -> Iterator[str]:
     yield meta.task[:SEARCHED]
     yield meta.short_id
     yield latest(run)
-    yield meta.resolved_model or meta.requested_model
+    yield model_of(run)
     if run.reason:
         yield run.reason.value
 
@@ -164,10 +165,11 @@ def _texts(run: RunSnapshot) -> Iterator[str]:
 
 
 _FIELDS: dict[str, Callable[[RunSnapshot], str]] = {
-    "preset": lambda run: run.meta.title,
-    "agent": lambda run: run.meta.agent,
-    "model": lambda run: run.meta.resolved_model or run.meta.requested_model,
-    "host": lambda run: run.host,
+    **{
+        column.name: column.filtered
+        for column in sorted(COLUMNS, key=lambda column: column.needs_remote)
+        if column.filtered
+    },
     "group": lambda run: run.meta.group.id if run.meta.group else "",
 }
 """Keys whose value has to be contained in the result of their function."""

@@ -13,6 +13,7 @@ from textual.geometry import Region
 from textual.message import Message
 from textual.worker import Worker
 
+from ...core.run.columns import AGE, CHANGES, ELAPSED, RunColumn, Sort, sort_titled
 from ..keys.command import Action, KeyContext
 from ..keys.keymap import bindings, key_of
 from ..layout_file import LayoutFile
@@ -21,9 +22,9 @@ from ..widgets.line_view import CURSOR, RowList
 from ._listing import Listing, Row
 from ._rows import RowPainter, lower_edge, upper_edge
 from ._shared_marks import SharedMarks
-from .columns import Column, Layout, for_listed, headings, layout, sort_of
+from .columns import Layout, for_listed, headings, layout
 from .filter import Filter, parse_filter
-from .order import MOST_FOLDED, ListLayout, Sort
+from .order import MOST_FOLDED, ListLayout
 from .seen import NEW, SEEN, SeenFile
 from .store import RunStore
 
@@ -66,7 +67,7 @@ class RunList(RowList):
         file: LayoutFile[ListLayout],
         seen: SeenFile,
         actions: Sequence[Action],
-        columns: tuple[Column, ...],
+        columns: tuple[RunColumn, ...],
     ) -> None:
         """`file` stores filter, sort and folds between starts, `seen` the marks of read results."""
         super().__init__(id=KeyContext.RUNS)
@@ -103,8 +104,8 @@ class RunList(RowList):
     async def _recall_layout(self) -> None:
         """Restore the layout, except an invalid filter or one replaced in the meantime."""
         known = await asyncio.to_thread(self._file.read)
-        if known.sort is not Sort.AGE or known.backwards or known.folded:
-            self.order_by(known.sort, known.folded, backwards=known.backwards)
+        if known.sort or known.backwards or known.folded:
+            self.order_by(sort_titled(known.sort), known.folded, backwards=known.backwards)
         if known.filter and parse_filter(known.filter).error is None and not self.listing.filter:
             self.filter_by(known.filter)
 
@@ -116,7 +117,7 @@ class RunList(RowList):
 
     def _list_layout(self) -> ListLayout:
         folded = tuple(sorted(self.listing.folded, reverse=True)[:MOST_FOLDED])
-        return ListLayout(self.listing.filter.text, self.listing.sort, folded, self.listing.backwards)
+        return ListLayout(self.listing.filter.text, self.listing.sort.title, folded, self.listing.backwards)
 
     @property
     def selected(self) -> str | None:
@@ -287,10 +288,10 @@ class RunList(RowList):
         top = self.scroll_offset.y
         shown = self.layout_at(self.scrollable_content_region.width - len(CURSOR))
         active = min(self.listing.active - top, self.rows_height)
-        self._refresh_column(shown, Column.ELAPSED, active)
+        self._refresh_column(shown, ELAPSED, active)
         self._ticks += 1
         if self._ticks % AGES_EVERY == 0:
-            self._refresh_column(shown, Column.AGE, min(self.row_count - top, self.rows_height))
+            self._refresh_column(shown, AGE, min(self.row_count - top, self.rows_height))
         if silent := self._run_store.silence.silent:
             for row in range(top, top + active):
                 if self.listing.row(row).run_id in silent:
@@ -299,7 +300,7 @@ class RunList(RowList):
     def changing_in_sight(self) -> list[RunSnapshot]:
         """Return the running runs whose changes are visible on the screen."""
         width = self.scrollable_content_region.width - len(CURSOR)
-        if not self.is_on_screen or not self.screen.is_current or self.layout_at(width).place(Column.CHANGES) is None:
+        if not self.is_on_screen or not self.screen.is_current or self.layout_at(width).place(CHANGES) is None:
             return []
         top = self.scroll_offset.y
         rows = range(top, min(top + self.rows_height, self.listing.active))
@@ -311,7 +312,7 @@ class RunList(RowList):
         for run_id in run_ids:
             self._refresh_row(Row(self.listing.group_key_of(run_id), run_id))
 
-    def _refresh_column(self, shown: Layout, column: Column, height: int) -> None:
+    def _refresh_column(self, shown: Layout, column: RunColumn, height: int) -> None:
         place = shown.place(column)
         if place is not None and height > 0:
             self.refresh(Region(len(CURSOR) + place.start, self.head_height, place.width, height))
@@ -335,7 +336,7 @@ class RunList(RowList):
     def sort_by_column(self, click: RowList.HeadClicked) -> None:
         """Sort by the column of a heading; if it is the current one, reverse the order."""
         column = self.layout_at(self.scrollable_content_region.width - len(CURSOR)).column_at(click.x)
-        sort = None if column is None else sort_of(column)
+        sort = None if column is None else column.sort
         if sort is not None:
             self.order_by(sort, backwards=sort is self.listing.sort and not self.listing.backwards)
             self.keep_layout()

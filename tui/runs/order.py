@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
-from enum import IntEnum, StrEnum
 from functools import lru_cache
 
 from msgspec import Struct
 
 from ...core.paths import project_key
+from ...core.run.columns import (
+    BY_AGE,
+    COLUMNS,
+    PRECEDENCE,
+    Section,
+    Sort,
+    Value,
+    about,
+    began,
+    longest_ms,
+    sort_titled,
+    title,
+)
 from ...core.run.describe import (
     ELSEWHERE_GLYPH,
     GLYPHS,
@@ -24,54 +36,14 @@ from ...core.run.describe import (
 )
 from ...core.run.model import RunStatus
 from ...core.run.snapshot import RunSnapshot
-from ...core.text.plain import one_line
 from ..layout_file import LayoutFile
 from ..text.format import needing_input
 
-Value = float | str
 SortKey = tuple[int, Value, str]
 """Section, sort value, age; ascending."""
 
 
-class Section(IntEnum):
-    WAITING = -1
-    """For a person's reply, in the order of the running ones."""
-    RUNNING = 0
-    """Newest first."""
-    QUEUED = 1
-    """In the order of their starts: oldest first."""
-    FINISHED = 2
-    """Newest first; includes all untrusted runs, even if they claim to be running."""
-
-
 _SECTIONS = {RunStatus.RUNNING: Section.RUNNING, RunStatus.QUEUED: Section.QUEUED}
-
-
-class Sort(StrEnum):
-    """The order within a section; the value is its text in the title."""
-
-    AGE = ""
-    COST = "by cost"
-    TOKENS = "by tokens"
-    ELAPSED = "by elapsed"
-    PRESET = "by preset"
-    TASK = "by task"
-    STATE = "by state"
-    AGENT = "by agent"
-    MODEL = "by model"
-    CHANGES = "by changes"
-    HOST = "by host"
-
-    @property
-    def falls(self) -> bool:
-        """Whether the largest comes first, while the order is not reversed."""
-        return self in (Sort.COST, Sort.TOKENS, Sort.ELAPSED, Sort.CHANGES)
-
-    @property
-    def next(self) -> Sort:
-        """The next sort by key; only a heading sorts by host, for few runs have one."""
-        sorts = tuple(sort for sort in Sort if sort is not Sort.HOST)
-        return Sort.AGE if self is Sort.HOST else sorts[(sorts.index(self) + 1) % len(sorts)]
 
 
 _FLIPPED = str.maketrans("0123456789abcdef", "fedcba9876543210")
@@ -100,33 +72,11 @@ def age_of(run: RunSnapshot) -> str:
 def sort_key(runs: Sequence[RunSnapshot], status: RunStatus, sort: Sort, *, backwards: bool = False) -> SortKey:
     """Return the sort key of a run, or of a group's runs with this status; queued ones are in turn."""
     section = _section(runs, status)
-    value: Value = 0.0
-    match sort:
-        case Sort.AGE:
-            pass
-        case Sort.COST | Sort.TOKENS | Sort.CHANGES:
-            value = -float(_SUMS[sort](runs))
-        case Sort.ELAPSED if section is Section.FINISHED:
-            value = -float(_longest_ms(runs))
-        case Sort.ELAPSED:
-            # Running ones are compared by their start, so that their order does not change with time.
-            value = "" if section is Section.QUEUED else _began(runs)
-        case Sort.PRESET:
-            value = _title(runs).casefold()
-        case Sort.TASK:
-            value = about(runs[0]).casefold()
-        case Sort.STATE:
-            value = float(_PRECEDENCE.index(status))
-        case Sort.AGENT:
-            value = one_line(runs[0].meta.agent, 60).casefold()
-        case Sort.MODEL:
-            value = one_line(runs[0].meta.resolved_model or runs[0].meta.requested_model, 60).casefold()
-        case Sort.HOST:
-            value = runs[0].host.casefold()
+    value = sort.value(runs, status, section)
     if backwards:
         value = Backwards(value) if isinstance(value, str) else -value
     age = min(map(age_of, runs))
-    oldest_first = section is Section.QUEUED or (backwards and sort is Sort.AGE)
+    oldest_first = section is Section.QUEUED or (backwards and sort is BY_AGE)
     return (int(section), value, age if oldest_first else age.translate(_FLIPPED))
 
 
@@ -140,63 +90,12 @@ def _section(runs: Sequence[RunSnapshot], status: RunStatus) -> Section:
     return Section.WAITING if is_waiting else section_of(status)
 
 
-def _cost(runs: Sequence[RunSnapshot]) -> float:
-    return sum(run.usage.cost for run in runs)
-
-
-def _tokens(runs: Sequence[RunSnapshot]) -> int:
-    return sum(run.usage.tokens for run in runs)
-
-
-def _lines_changed(runs: Sequence[RunSnapshot]) -> int:
-    return sum(changes.added + changes.removed for run in runs if (changes := run.changes))
-
-
-_SUMS: dict[Sort, Callable[[Sequence[RunSnapshot]], float]] = {
-    Sort.COST: _cost,
-    Sort.TOKENS: _tokens,
-    Sort.CHANGES: _lines_changed,
-}
-
-
-def _began(runs: Sequence[RunSnapshot]) -> str:
-    return min((run.started_at for run in runs if not run.has_ended and run.started_at), default="")
-
-
-def _longest_ms(runs: Sequence[RunSnapshot]) -> int:
-    return max((run.end.duration_ms or 0 for run in runs if run.end), default=0)
-
-
-def _title(runs: Sequence[RunSnapshot]) -> str:
-    titles = {run.meta.title for run in runs}
-    return one_line(runs[0].meta.title, 60) if len(titles) == 1 else f"{len(titles)} presets"
-
-
-def _hosts(runs: Sequence[RunSnapshot]) -> str:
-    hosts = {host for run in runs if (host := run.host)}
-    return f"{len(hosts)} hosts" if len(hosts) > 1 else one_line(next(iter(hosts), ""), 64)
-
-
-def _agents(runs: Sequence[RunSnapshot]) -> str:
-    agents = {run.meta.agent for run in runs}
-    return f"{len(agents)} agents" if len(agents) > 1 else one_line(runs[0].meta.agent, 60)
-
-
-_PRECEDENCE = (RunStatus.RUNNING, RunStatus.QUEUED, RunStatus.FAILED, RunStatus.ABORTED, RunStatus.COMPLETED)
-"""A group has the first of these statuses that one of its runs has."""
 _IN_WORDS = (RunStatus.RUNNING, RunStatus.QUEUED)
 _IN_GLYPHS = (RunStatus.FAILED, RunStatus.ABORTED, RunStatus.COMPLETED)
 
 
-ABOUT_LENGTH = 400
-"""Characters of a task that a row may show."""
 LEAST_COMMON = 8
 """Minimum characters of a common beginning to show it only once."""
-
-
-def about(run: RunSnapshot) -> str:
-    """Return a run's description or task, on one line."""
-    return one_line(run.meta.description or run.meta.task, ABOUT_LENGTH)
 
 
 @lru_cache(256)
@@ -222,10 +121,6 @@ class GroupFacts(Struct, frozen=True):
     status: RunStatus
     elsewhere: bool
     """Whether all runs with the group's status are on another machine."""
-    tokens: int
-    cost: float
-    unpriced: int
-    """Tokens of unknown cost."""
     began: str
     """Start of the first running run; empty if none is running."""
     longest_ms: int
@@ -238,10 +133,8 @@ class GroupFacts(Struct, frozen=True):
     """Characters of the common beginning of their tasks; 0 without one."""
     launched: str
     """When the first one was launched."""
-    agent: str = ""
-    """Their agent, or the number of agents."""
-    host: str = ""
-    """Their host, or the number of hosts; empty for this machine, or if there is none yet."""
+    texts: dict[str, str]
+    """The texts of the columns that need neither the time nor the room, by name."""
     waiting: int = 0
     """Number of running runs that wait for a reply."""
 
@@ -275,7 +168,7 @@ class GroupFacts(Struct, frozen=True):
     def short_tally(self) -> str:
         """`2● 1✗ 1✓`, if words do not fit."""
         parts = [f"{self.waiting}{WAITS_GLYPH}"] if self.waiting else []
-        parts += [f"{count}{GLYPHS[status]}" for status in _PRECEDENCE if (count := dict(self.counts).get(status))]
+        parts += [f"{count}{GLYPHS[status]}" for status in PRECEDENCE if (count := dict(self.counts).get(status))]
         if newer := len(self.members) - sum(dict(self.counts).values()):
             parts.append(f"{newer}{ELSEWHERE_GLYPH}")
         return " ".join(parts)
@@ -297,7 +190,7 @@ class GroupFacts(Struct, frozen=True):
 def summarize(runs: Sequence[RunSnapshot], known: int) -> GroupFacts:
     """Sum up at least one run of a group; `known` is the number of runs in it."""
     counts = Counter(run.status for run in runs if not run.newer_schema)
-    status = next((status for status in _PRECEDENCE if status in counts), runs[0].status)
+    status = next((status for status in PRECEDENCE if status in counts), runs[0].status)
     texts = tuple(map(about, runs))
     common = common_beginning(texts)
     is_same = len(set(texts)) == 1
@@ -307,17 +200,13 @@ def summarize(runs: Sequence[RunSnapshot], known: int) -> GroupFacts:
         counts=tuple(counts.items()),
         status=status,
         elsewhere=all(run.elsewhere for run in runs if run.status is status),
-        tokens=_tokens(runs),
-        cost=_cost(runs),
-        unpriced=sum(run.usage.unpriced for run in runs),
-        began=_began(runs),
-        longest_ms=_longest_ms(runs),
-        title=_title(runs),
+        began=began(runs),
+        longest_ms=longest_ms(runs),
+        title=title(runs),
         about=texts[0] if is_same or not common else f"{common}…",
         common=len(common),
         launched=min(run.meta.created_at for run in runs),
-        agent=_agents(runs),
-        host=_hosts(runs),
+        texts={column.name: column.whole(runs) for column in COLUMNS},
         waiting=sum(run.is_waiting for run in runs),
     )
 
@@ -334,11 +223,16 @@ class ListLayout(Struct, frozen=True):
     """The saved layout of the list for each project."""
 
     filter: str = ""
-    sort: Sort = Sort.AGE
+    sort: str = ""
+    """The title of the order."""
     folded: tuple[str, ...] = ()
     """Keys of the groups that show only their head."""
     backwards: bool = False
     """Whether the sort is reversed."""
+
+    def __post_init__(self) -> None:
+        """Refuse an unknown order. Raises ValueError."""
+        sort_titled(self.sort)
 
 
 def list_layout_file(project_root: str, *, readonly: bool = False) -> LayoutFile[ListLayout]:

@@ -23,13 +23,6 @@ def local_time(iso: str) -> str:
     return _local_time(iso[:19])
 
 
-def dollars(cost: float) -> str:
-    """Return `$0.31`; empty without a charge."""
-    if cost <= 0:
-        return ""
-    return f"${cost:.2f}" if cost >= 0.005 else "<$0.01"
-
-
 def short_path(path: str, width: int | None = None) -> str:
     """Return a path with `~` for the home directory, cut in the middle to `width` cells."""
     shown = one_line(at_home(path))

@@ -13,7 +13,7 @@ from textual.content import Content
 from textual.events import Resize
 from textual.widgets import Static
 
-from ...core.run.describe import doing, doing_silently, elapsed, state
+from ...core.run.describe import doing, doing_silently, elapsed, short_cost, state
 from ...core.run.snapshot import RunSnapshot
 from ...core.text.plain import one_line
 from ...core.text.visible import recounted
@@ -21,7 +21,6 @@ from ..keys.command import Action, KeyContext
 from ..keys.keymap import bindings, keys_line
 from ..terminal.textual_internals import LeanScreen
 from ..text.cells import cells, fit
-from ..text.format import dollars
 from ..transcript.pane import EDGES, Transcript
 
 if TYPE_CHECKING:
@@ -231,7 +230,7 @@ class Tile(Transcript, inherit_bindings=False):
 
 def foot(run: RunSnapshot, news: str, room: int) -> str:
     """Return a run's activity or result, its cost and its duration in `room` cells."""
-    figures = [part for part in (news, dollars(run.usage.cost), elapsed(run, datetime.now(UTC))) if part]
+    figures = [part for part in (news, short_cost(run.usage.cost), elapsed(run, datetime.now(UTC))) if part]
     while len(figures) > 1 and cells(" · ".join(figures)) > room - LEAST:
         del figures[0]
     said = " · ".join(figures)

@@ -6,11 +6,12 @@ import os
 import re
 from collections.abc import Sequence
 
+from ...run.environment import child_environment
 from ...run.model import RunMeta, ToolPolicy
 from ...run.outcome import last_words
 from .._finalize_tool import NAMES, SERVER, server_command
 from .._json_lines import decode, mapping
-from ..child import Child, Command, Start, child_environment, existing
+from ..child import Child, Command, Start, existing
 from ._programs import READ_ONLY_MODES, bridge_command, program_in
 from ._stream import AcpStream, is_general
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
+from ...run.environment import own_variables
 from ...run.model import RunMeta
 from .._json_lines import decode, string
-from ..child import Child, Command, Start, own_variables
+from ..child import Child, Command, Start
 from ._stream import ClaudeStream
 from .program import child_command
 

@@ -9,10 +9,11 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
+from ...run.environment import own_variables
 from ...run.events import CONTENT_LIMIT, Event, Message, ToolResult
 from ...run.model import MessageState
 from .._json_lines import decode, items, joined_text, mapping, string
-from ..child import Command, Start, own_variables
+from ..child import Command, Start
 from ..interactive import Interactive, Said
 from ._stream import ClaudeStream
 from .program import child_command, conversation_file

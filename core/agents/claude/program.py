@@ -7,9 +7,10 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 
+from ...run.environment import child_environment
 from ...run.model import PromptMode, RunMeta, ToolPolicy
 from .._finalize_tool import CLAUDE_NAME, SERVER, server_command
-from ..child import Command, Start, child_environment, existing
+from ..child import Command, Start, existing
 from ..program import own_or_installed, package, package_dir
 from ..updates import BEGUN, QUOTED, Updates
 from .paths import denied_reads

@@ -10,10 +10,11 @@ from typing import Any, cast
 
 import msgspec
 
+from ...run.environment import child_environment
 from ...run.events import Event, Retry
 from ...run.model import PromptMode, RunMeta
 from .._json_lines import decode, mapping, string
-from ..child import Command, Start, child_environment, existing, prompt_of
+from ..child import Command, Start, existing, prompt_of
 from ._items import Tokens, as_in_app_server, fault_words, reconnecting
 from ._program import home
 from ._rollout import conversation_of, tokens_before

@@ -14,11 +14,13 @@ from msgspec import Struct
 
 from ... import paths
 from ...paths import hex_digest
+from ...run.environment import child_environment, own_variables
 from ...system import files
+from ...system.record import read_record
 from ...text.decoding import UNDECODABLE, decode
 from ...text.plain import one_line
 from .._json_lines import mapping
-from ..child import Command, Start, child_environment, existing, own_variables
+from ..child import Command, Start, existing
 from ..program import own_or_installed, package, package_dir
 
 PACKAGE = "codex"
@@ -156,11 +158,8 @@ def may_talk(command: Sequence[str]) -> bool:
 
 
 def _known(file: str, key: str) -> Verdict | None:
-    try:
-        known = decode(files.read(file), Verdict)
-    except (OSError, *UNDECODABLE):
-        return None
-    return known if known.key == key else None
+    known = read_record(file, Verdict)
+    return known if known and known.key == key else None
 
 
 def _key(command: Sequence[str]) -> str:

@@ -9,11 +9,12 @@ import msgspec
 from msgspec import Struct
 
 from ... import __version__
+from ...run.environment import child_environment
 from ...run.model import PromptMode, RunMeta
 from ...run.outcome import FINALIZE_TOOL
 from ...system.files import open_regular
 from .._finalize_tool import DESCRIPTION, SCHEMA
-from ..child import Start, child_environment, existing, prompt_of
+from ..child import Start, existing, prompt_of
 from .permissions import READ_ONLY, READ_ONLY_HERE, OwnSettings, permissions_of, project_paths, servers_config
 
 EFFORTS = {"off": "none"}

@@ -9,10 +9,11 @@ from typing import Any
 from msgspec.structs import replace
 
 from ...errors import LaunchError
+from ...run.environment import child_environment
 from ...run.events import CONTENT_LIMIT, Event, Message, ToolResult
 from ...run.model import MessageState
 from .._json_lines import decode, items, mapping, string
-from ..child import Command, Start, child_environment
+from ..child import Command, Start
 from ..interactive import Interactive, Said
 from ._exec_run import set_up
 from ._items import Tokens, as_in_app_server

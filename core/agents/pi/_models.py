@@ -14,6 +14,7 @@ from ...config.yaml_tree import read_text
 from ...errors import ContentError
 from ...models.catalog import BUILT_IN, Listing, Model, Price
 from ...system import files
+from ...system.record import read_record
 from ...text.decoding import UNDECODABLE, decode, why
 from ...text.plain import one_line, plain
 from .._json_lines import amount, count, items, mapping
@@ -132,11 +133,8 @@ def _of_providers(directory: str) -> Iterator[Model]:
     for name in sorted(files.names(directory)):
         if name.startswith(".") or not name.endswith(".json"):
             continue
-        try:
-            with open(os.path.join(directory, name), "rb") as file:
-                by_api = decode(file.read(GENERATED_LIMIT), dict[str, dict[str, _BuiltIn]])
-        except (OSError, *UNDECODABLE):
-            continue
+        path = os.path.join(directory, name)
+        by_api = read_record(path, dict[str, dict[str, _BuiltIn]], {}, follow=True, largest=GENERATED_LIMIT)
         for model in (model for models in by_api.values() for model in models.values()):
             if model.type == "chat" and model.id and model.provider:
                 yield Model(

@@ -10,11 +10,11 @@ from typing import Any
 from msgspec import Struct
 
 from ... import paths
+from ...run.environment import child_environment
 from ...run.model import PromptMode, RunMeta, ToolPolicy, Tools
-from ...system import files
-from ...text.decoding import UNDECODABLE, decode
+from ...system.record import read_record
 from .._json_lines import mapping, string
-from ..child import Command, child_environment, existing
+from ..child import Command, existing
 from ..program import is_since, own_or_installed, package, package_dir as package_above, version_numbers
 
 DEFAULT_TOOLS = ("read", "bash", "edit", "write")
@@ -128,10 +128,7 @@ def _is_copilot(meta: RunMeta) -> bool:
 def _default_provider(cwd: str) -> str | None:
     """Return the provider in pi's settings, the directory's before the user's; None if none is set."""
     for path in (os.path.join(cwd, ".pi", "settings.json"), os.path.join(paths.agent_dir(), "settings.json")):
-        try:
-            provider = decode(files.read(path), _Settings).default_provider
-        except (OSError, *UNDECODABLE):
-            continue
+        provider = read_record(path, _Settings, _Settings()).default_provider
         if isinstance(provider, str) and provider:
             return provider
     return None

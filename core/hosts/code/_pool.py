@@ -21,7 +21,7 @@ from ...git.program import GitError
 from ...git.worktrees import remove_files
 from ...system import files
 from ...system.log import log_fault
-from ...text.decoding import UNDECODABLE, decode
+from ...system.record import read_record
 from ...text.plain import one_line
 from ..protocol import Code, Whole
 from ._cache import REMOVED, Cache
@@ -66,11 +66,8 @@ class Pool:
                 self._leases[lease.run] = lease
 
     def _read(self, name: str) -> Lease | None:
-        try:
-            lease = decode(files.read(os.path.join(self._runs, name)), Lease)
-        except (OSError, *UNDECODABLE):
-            return None
-        return lease if name == lease.run + _RECORD else None
+        lease = read_record(os.path.join(self._runs, name), Lease)
+        return lease if lease and name == lease.run + _RECORD else None
 
     def cache(self, code: Code) -> Cache:
         object_format = "sha1" if len(code.tree) == 40 else "sha256"

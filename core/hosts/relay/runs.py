@@ -325,15 +325,7 @@ class RemoteRun:
 
     def own_result(self, reason: RunReason, message: str) -> RunResult:
         """Return a result decided by the relay."""
-        return RunResult(
-            run_id=self.id,
-            status=STATUS_OF[reason],
-            reason=reason,
-            written_by=RELAY,
-            error_message=message,
-            resolved_model=self.meta.resolved_model,
-            ended_at=paths.now_iso(),
-        )
+        return artifacts.bare_result(self.id, reason, message, by=RELAY, model=self.meta.resolved_model)
 
     def clean_up(self) -> None:
         """Remove files that only an unfinished run needs, and release its lock. Raises nothing."""

@@ -19,7 +19,7 @@ from ...config.host_settings import HostsSettings
 from ...run.hosts import HostState, HostStates, read_host_states, write_host_states
 from ...run.model import RunMeta
 from ...system import files
-from ...text.decoding import UNDECODABLE, decode
+from ...system.record import read_record
 from ...text.plain import one_line
 from .._carrier import Carrier, Link
 from ..protocol import BadMessage, HostFacts, HostName, Pulled, SpoolId
@@ -100,12 +100,11 @@ class KnownHosts:
 
     def _read(self) -> None:
         """Read the entries of all relays; an unreadable file is written again."""
-        try:
-            self._known = decode(files.read(known_hosts_file()), dict[str, KnownHost])
-        except FileNotFoundError:
-            return
-        except (OSError, *UNDECODABLE) as error:
+
+        def report(error: Exception) -> None:
             self._note(f"which spools hosts have had cannot be read: {error}")
+
+        self._known = read_record(known_hosts_file(), dict[str, KnownHost], self._known, report=report)
 
 
 def plain_address(address: str) -> str:

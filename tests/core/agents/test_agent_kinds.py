@@ -21,7 +21,8 @@ from tests.factories import make_meta, make_run, run_to_end, write_settings
 
 TENTH = """
 import sys
-from subdeck.core.agents.child import Command, child_environment
+from subdeck.core.agents.child import Command
+from subdeck.core.run.environment import child_environment
 from subdeck.core.agents._stream import AgentStream
 from subdeck.core.run.events import AssistantText
 

@@ -12,7 +12,7 @@ from subdeck.tui.keys.command import ActionContext, KeyContext
 from subdeck.tui.keys.keymap import footer_hints, keys_line
 from subdeck.tui.runs._rows import RowFlags, RunRow
 from subdeck.tui.runs.columns import layout
-from subdeck.tui.runs.order import ListLayout, Sort, list_layout_file
+from subdeck.tui.runs.order import ListLayout, list_layout_file
 from subdeck.tui.transcript._matches import highlighter
 from subdeck.tui.transcript._rows import Painter
 from textual.events import MouseDown, MouseUp
@@ -131,7 +131,7 @@ async def test_sort_and_folds_are_remembered() -> None:
     runs = (*a_group("completed", "completed"), a_run(9, "completed"))
     async with opened(FakeEngine(*runs)) as deck:
         await deck.press("2", "g", "o")
-        await deck.until(lambda: list_layout_file("/src/shop").read().sort is Sort.COST, "the sort in the file")
+        await deck.until(lambda: list_layout_file("/src/shop").read().sort == "by cost", "the sort in the file")
         await deck.until(lambda: len(deck.main.runs.listing) == 4, "the rows")
         unit = next(iter(deck.main.runs.listing._groups))
         deck.main.runs.select(deck.main.runs.listing.group(unit).members[0])  # type: ignore[union-attr]
@@ -145,7 +145,7 @@ async def test_sort_and_folds_are_remembered() -> None:
 def test_a_list_file_that_is_no_such_thing_remembers_nothing() -> None:
     """Whatever stands in the file, the list begins in its usual order."""
     memory = list_layout_file("/a")
-    memory.write(ListLayout("x", Sort.COST))
+    memory.write(ListLayout("x", "by cost"))
     for text in ("status:failed", "[]", '{"sort": "by luck"}', '{"folded": [1]}', '"\\ud800"'):
         Path(memory._path).write_text(text)
         assert memory.read() == ListLayout()

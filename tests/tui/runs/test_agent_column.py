@@ -5,9 +5,10 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
+from subdeck.core.run.columns import AGENT, CHANGES, COST, TASK, RunColumn
 from subdeck.tui.runs._listing import Listing
 from subdeck.tui.runs._rows import RowFlags, RunRow, head_cells
-from subdeck.tui.runs.columns import DEFAULT, WITH_AGENT, WITH_BOTH, Column, for_listed, layout
+from subdeck.tui.runs.columns import DEFAULT, WITH_AGENT, WITH_BOTH, for_listed, layout
 from subdeck.tui.runs.filter import parse_filter
 from subdeck.tui.runs.order import summarize
 from subdeck.tui.runs.store import RunStore
@@ -40,17 +41,17 @@ async def test_the_column_comes_with_a_second_agent(size: tuple[int, int]) -> No
 @pytest.mark.parametrize(
     ("width", "shown"),
     [
-        (50, set[Column]()),
-        (74, {Column.AGENT}),
-        (80, {Column.AGENT}),
-        (96, {Column.AGENT, Column.COST}),
-        (110, {Column.AGENT, Column.COST, Column.CHANGES}),
+        (50, set[RunColumn]()),
+        (74, {AGENT}),
+        (80, {AGENT}),
+        (96, {AGENT, COST}),
+        (110, {AGENT, COST, CHANGES}),
     ],
 )
-def test_it_drops_by_importance(width: int, shown: set[Column]) -> None:
+def test_it_drops_by_importance(width: int, shown: set[RunColumn]) -> None:
     """With several agents in use the agent's name stays longer than cost and changes, and goes before age."""
     places = {place.column for place in layout(width, WITH_AGENT).places}
-    assert shown == places & {Column.AGENT, Column.COST, Column.CHANGES}
+    assert shown == places & {AGENT, COST, CHANGES}
 
 
 def test_a_wide_list_has_room_for_the_worktree() -> None:
@@ -81,7 +82,7 @@ def test_chosen_columns_stay() -> None:
     """A user who chose the columns gets these, whatever agents there are."""
     assert (DEFAULT, WITH_AGENT) == (for_listed(DEFAULT, remote=False), for_listed(DEFAULT, remote=False, agents=True))
     assert WITH_BOTH == for_listed(DEFAULT, remote=True, agents=True)
-    assert (Column.TASK,) == for_listed((Column.TASK,), remote=False, agents=True)
+    assert (TASK,) == for_listed((TASK,), remote=False, agents=True)
 
 
 def test_a_group_names_its_agent() -> None:

@@ -8,6 +8,7 @@ from time import monotonic
 import pytest
 from msgspec.structs import replace
 from subdeck.core.run.changes import ChangedFile, Changes, ChangesSource, CheckResult, FileStatus
+from subdeck.core.run.columns import sort_titled
 from subdeck.core.run.model import RunStatus, Usage
 from subdeck.core.run.snapshot import RunSnapshot
 from subdeck.tui.changes._screen import ChangesScreen
@@ -15,7 +16,7 @@ from subdeck.tui.detail._changed import changed_rows
 from subdeck.tui.detail._screen import RunDetailScreen
 from subdeck.tui.detail.page import plain_text
 from subdeck.tui.runs.filter import Flags, parse_filter
-from subdeck.tui.runs.order import Sort, sort_key
+from subdeck.tui.runs.order import sort_key
 
 from ..fake_engine import FakeEngine, a_run
 from ..open_deck import opened
@@ -63,7 +64,8 @@ def test_filters() -> None:
 def test_sort() -> None:
     """The run that changed most lines comes first."""
     much, little = a_run(1, "completed", changes=SOME), a_run(2, "completed", changes=Changes(files=1, added=1))
-    assert sort_key([much], RunStatus.COMPLETED, Sort.CHANGES) < sort_key([little], RunStatus.COMPLETED, Sort.CHANGES)
+    order = sort_titled("by changes")
+    assert sort_key([much], RunStatus.COMPLETED, order) < sort_key([little], RunStatus.COMPLETED, order)
 
 
 def test_detail() -> None:

@@ -6,14 +6,15 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from subdeck.core.run.columns import BY_AGE, HOST, SORTS, TASK, sort_titled
 from subdeck.core.run.hosts import Place, PlaceState
 from subdeck.core.run.snapshot import RunSnapshot
 from subdeck.tui.palette._offers import filter_offers
 from subdeck.tui.runs._listing import Listing
 from subdeck.tui.runs._rows import RowFlags, head_cells
-from subdeck.tui.runs.columns import DEFAULT, WITH_HOST, Column, for_listed, layout
+from subdeck.tui.runs.columns import DEFAULT, WITH_HOST, for_listed, layout
 from subdeck.tui.runs.filter import Flags, parse_filter
-from subdeck.tui.runs.order import Sort, summarize
+from subdeck.tui.runs.order import summarize
 from subdeck.tui.runs.store import RunStore
 
 from ..fake_engine import FakeEngine, a_run, run_id
@@ -48,15 +49,15 @@ async def test_the_column_comes_with_a_remote_run() -> None:
 @pytest.mark.parametrize(("width", "shown"), [(40, False), (76, True), (116, True), (196, True)])
 def test_the_column_has_its_place(width: int, shown: bool) -> None:
     """It stands in lists of 80 columns too, and goes before the texts get too narrow."""
-    assert shown == (layout(width, WITH_HOST).place(Column.HOST) is not None)
+    assert shown == (layout(width, WITH_HOST).place(HOST) is not None)
 
 
 def test_columns_of_local_runs_stay() -> None:
     """Without a remote run the columns are those that the operator chose but this one, never none at all."""
     assert DEFAULT == for_listed(DEFAULT, remote=False)
     assert WITH_HOST == for_listed(DEFAULT, remote=True)
-    assert (Column.TASK,) == for_listed((Column.TASK, Column.HOST), remote=False)
-    assert DEFAULT == for_listed((Column.HOST,), remote=False)
+    assert (TASK,) == for_listed((TASK, HOST), remote=False)
+    assert DEFAULT == for_listed((HOST,), remote=False)
 
 
 def test_only_listed_runs_count() -> None:
@@ -107,9 +108,9 @@ def test_the_palette_offers_hosts() -> None:
 
 def test_hosts_sort_by_a_heading_alone() -> None:
     """The key that goes through the orders passes by the one of hosts, which most lists have not."""
-    sort, seen = Sort.AGE.next, [Sort.AGE]
-    while sort is not Sort.AGE:
+    sort, seen = BY_AGE.next, [BY_AGE]
+    while sort is not BY_AGE:
         seen.append(sort)
         sort = sort.next
-    assert set(Sort) - {Sort.HOST} == set(seen)
-    assert Sort.AGE is Sort.HOST.next
+    assert set(SORTS) - {sort_titled("by host")} == set(seen)
+    assert BY_AGE is sort_titled("by host").next

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
+from subdeck.core.run.columns import CYCLE
 from subdeck.core.run.model import Usage
 from subdeck.tui.keys.command import KeyContext
 from subdeck.tui.runs.filter import KEYS
-from subdeck.tui.runs.order import ListLayout, Sort, list_layout_file
+from subdeck.tui.runs.order import ListLayout, list_layout_file
 
 from ...factories import make_state
 from ..deck.test_hostile_text import HOSTILE, raw_controls
@@ -229,13 +230,12 @@ async def test_sorts_in_turn() -> None:
     engine = FakeEngine(a_run(1, "completed", usage=Usage(input=9, cost=0.1)), a_run(2, "completed"), a_run(3))
     async with opened(engine) as deck:
         seen: list[tuple[str, list[int]]] = []
-        in_turn = [sort for sort in Sort if sort is not Sort.HOST]
-        for _ in in_turn:
+        for _ in CYCLE:
             seen.append((title(deck), numbers(deck)))
             await deck.press("o")
         assert seen[0] == ("Runs", [3, 2, 1])
         assert seen[1] == ("Runs · by cost", [3, 1, 2])
-        assert [name for name, _ in seen[2:]] == [f"Runs · {sort}" for sort in in_turn[2:]]
+        assert [name for name, _ in seen[2:]] == [f"Runs · {sort.title}" for sort in CYCLE[2:]]
         assert title(deck) == "Runs"
 
 
