@@ -1,7 +1,7 @@
 """Checks of subdeck's requirements on this machine and in this project, each with the step that fixes a problem.
 
-A check changes nothing. It starts only `node --version`, if pi names the node it needs, and git: for its version, and
-if there are worktrees of runs.
+A check changes nothing. It starts only `node --version`, if pi's package requires a version of node, and git: for its
+version, and for the worktrees of runs.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from enum import StrEnum
 from msgspec import Struct
 
 from . import __version__, paths, trust
+from .agent_kinds import KINDS, AgentKind
 from .agents.agent import AgentChoice
 from .agents.choice import AUTO, choose_agent, credentials_of, installed_agents, usual_model
-from .agents.pi.program import PACKAGES, find_pi, needed_node, pi_version
+from .agents.kinds import launching_side
 from .agents.program import version_numbers
 from .config.settings import Settings
 from .config.workspace import Workspace, load_settings
@@ -75,18 +76,18 @@ def examine(cwd: str | None = None) -> tuple[Check, ...]:
         *setup,
         *_presets(Workspace(project, where, settings)),
         *_agent(settings),
-        *_pi(settings),
+        *_recommended_agents(settings),
         *_other_agents(settings),
-        *_node(settings),
+        *_runtimes(settings),
         _git(),
         *_programs(),
     )
 
 
 def missing_programs(settings: Settings) -> tuple[Check, ...]:
-    """Return the programs to install before agents are real and can be attached to."""
-    checks = (*_pi(settings), *_programs())
-    return tuple(check for check in checks if check.name in ("pi", "tmux") and check.state is not State.OK)
+    """Return the programs to install before runs use a model and can be attached to."""
+    checks = (*_recommended_agents(settings), _tmux())
+    return tuple(check for check in checks if check.state is not State.OK)
 
 
 def _system(project: paths.Project) -> Iterator[Check]:
@@ -259,25 +260,26 @@ def _agent(settings: Settings) -> Iterator[Check]:
         yield Check("agent", State.OK, f"{why}; auto would use {choose_agent(AUTO, settings).label}")
 
 
-def _pi(settings: Settings) -> Iterator[Check]:
-    try:
-        choice = choose_agent("pi", settings)
-    except AgentUnavailable as error:
-        detail = f"{error.where}: {error.what}" if error.where.startswith(os.sep) else error.what
-        others = [agent.name for agent in installed_agents(settings) if not agent.own_model]
-        if others:
-            yield Check("pi", State.OK, f"{detail}; usable: {', '.join(others)}")
+def _recommended_agents(settings: Settings) -> Iterator[Check]:
+    for name in (kind.name for kind in KINDS.values() if kind.recommended):
+        try:
+            choice = choose_agent(name, settings)
+        except AgentUnavailable as error:
+            detail = f"{error.where}: {error.what}" if error.where.startswith(os.sep) else error.what
+            others = [agent.name for agent in installed_agents(settings) if not agent.own_model]
+            if others:
+                yield Check(name, State.OK, f"{detail}; usable: {', '.join(others)}")
+            else:
+                yield Check(name, State.WARN, f"{detail}; only the offline agent works without it", error.hint)
         else:
-            yield Check("pi", State.WARN, f"{detail}; only the offline agent works without it", error.hint)
-        return
-    yield Check("pi", State.OK, _about(choice))
+            yield Check(name, State.OK, _about(choice))
 
 
 def _other_agents(settings: Settings) -> Iterator[Check]:
-    """Report the installed agents other than pi, and agents in the settings that are unusable."""
+    """Report the other agents that are installed, and agents from the settings that cannot be used."""
     installed = {agent.name: agent for agent in installed_agents(settings) if not agent.own_model}
     for name in dict.fromkeys((*installed, *settings.agents)):
-        if name == "pi":
+        if name in KINDS and KINDS[name].recommended:
             continue
         if name in installed:
             yield Check(one_line(name, 40), State.OK, _about(installed[name]))
@@ -297,47 +299,52 @@ def _about(agent: AgentChoice) -> str:
     return f"{about}; credentials: {', '.join(map(one_line, seen))}" if seen else f"{about}; no credentials found"
 
 
-def _node(settings: Settings) -> Iterator[Check]:
-    """Check the node that pi starts with: the one in its command, or the first on PATH."""
+def _runtimes(settings: Settings) -> Iterator[Check]:
+    for kind in KINDS.values():
+        yield from _runtime(kind, settings)
+
+
+def _runtime(kind: AgentKind, settings: Settings) -> Iterator[Check]:
+    """Check the interpreter that an agent starts with: the one in its command, or the first on PATH."""
+    agent, own = launching_side(kind.name), settings.agents.get(kind.name)
     try:
-        command = _pi_command(settings)
+        command = agent.find(kind.name, own.command if own else (agent.program,))
     except AgentUnavailable:
         return
-    node = command[0] if os.path.basename(command[0]) == "node" else shutil.which("node")
-    if not node:
-        yield Check("node", State.WARN, "not on PATH; pi requires it", _install("node"))
+    if (runtime := agent.runtime(command)) is None:
         return
-    needed = needed_node(command)
-    version = _version_of(node) if needed else ""
-    if version and version_numbers(version) < version_numbers(needed):
-        detail = f"{node} is {version}, but pi {pi_version(command) or ''} requires {needed} or newer"
-        state = State.PROBLEM if _is_pi_chosen(settings) else State.WARN
-        yield Check("node", state, detail, f"install node {needed} or newer, or npm install -g {PACKAGES[1]}")
+    name, oldest = runtime.program, runtime.oldest
+    path = command[0] if os.path.basename(command[0]) == name else shutil.which(name)
+    if not path:
+        yield Check(name, State.WARN, f"not on PATH; {kind.title} requires it", _install(name))
+        return
+    version = _version_of(path) if oldest else ""
+    if version and version_numbers(version) < version_numbers(oldest):
+        agent_version = agent.choose(kind.name, command, {}).version or ""
+        detail = f"{path} is {version}, but {kind.title} {agent_version} requires {oldest} or newer"
+        state = State.PROBLEM if _is_chosen(kind, settings) else State.WARN
+        yield Check(name, state, detail, f"install {name} {oldest} or newer, or {runtime.way_out}")
     else:
-        yield Check("node", State.OK, f"{node} ({version})" if version else node)
+        yield Check(name, State.OK, f"{path} ({version})" if version else path)
 
 
-def _is_pi_chosen(settings: Settings) -> bool:
+def _is_chosen(kind: AgentKind, settings: Settings) -> bool:
+    """Return whether runs that name no agent get one of this kind; True if that cannot be told."""
     try:
-        return choose_agent(settings.agent, settings).kind == "pi"
+        return choose_agent(settings.agent, settings).kind == kind.name
     except AgentUnavailable:
         return True
 
 
-def _pi_command(settings: Settings) -> tuple[str, ...]:
-    own = settings.agents.get("pi")
-    return find_pi(own.command if own else ("pi",))
-
-
-def _version_of(node: str) -> str:
-    """Return the version from `node --version`, such as `22.19.0`; empty if it prints none."""
-    import subprocess  # only doctor starts it, not the app's check for missing programs
+def _version_of(path: str) -> str:
+    """Return the output of `PROGRAM --version` as `22.19.0`; empty if it is not a version."""
+    import subprocess  # only doctor starts it, not the app's list of missing programs
 
     try:
-        said = subprocess.run((node, "--version"), stdin=subprocess.DEVNULL, capture_output=True, timeout=10).stdout
+        output = subprocess.run((path, "--version"), stdin=subprocess.DEVNULL, capture_output=True, timeout=10).stdout
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    return ".".join(map(str, version_numbers(said[:40].decode("utf-8", "replace"))))
+    return ".".join(map(str, version_numbers(output[:40].decode("utf-8", "replace"))))
 
 
 def _git() -> Check:
@@ -365,17 +372,32 @@ def _dotted(numbers: tuple[int, ...]) -> str:
 
 
 def _programs() -> Iterator[Check]:
+    yield _tmux()
+    for kind in KINDS.values():
+        for name, tool in kind.tool_programs.items():
+            yield _tool_program(name, kind.title, f"{kind.title}'s {tool} tool")
+
+
+def _tmux() -> Check:
+    return _on_path("tmux", shutil.which("tmux"), "the tmux runner")
+
+
+def _tool_program(name: str, agent: str, use: str) -> Check:
+    """Check a program that an agent's tool runs, on PATH or in the agent directory."""
     own_bin = os.path.join(paths.agent_dir(), "bin")
-    for name, what_for in (("tmux", "the tmux runner"), ("rg", "pi's grep tool"), ("fd", "pi's find tool")):
-        path = shutil.which(name) or (shutil.which(name, path=own_bin) if name != "tmux" else None)
-        if path:
-            yield Check(name, State.OK, path)
-        elif name == "fd" and (debian := shutil.which("fdfind")):
-            link = os.path.join(own_bin, "fd")
-            fix = f"mkdir -p {shell_word(own_bin)} && ln -s {debian} {shell_word(link)}"
-            yield Check(name, State.WARN, f"found only as {debian}, which pi does not use; needed for {what_for}", fix)
-        else:
-            yield Check(name, State.WARN, f"not on PATH; needed for {what_for}", _install(name))
+    path = shutil.which(name) or shutil.which(name, path=own_bin)
+    if not path and name == "fd" and (debian := shutil.which("fdfind")):
+        link = os.path.join(own_bin, "fd")
+        fix = f"mkdir -p {shell_word(own_bin)} && ln -s {debian} {shell_word(link)}"
+        detail = f"found only as {debian}, which {agent} does not use; needed for {use}"
+        return Check(name, State.WARN, detail, fix)
+    return _on_path(name, path, use)
+
+
+def _on_path(name: str, path: str | None, use: str) -> Check:
+    if path:
+        return Check(name, State.OK, path)
+    return Check(name, State.WARN, f"not on PATH; needed for {use}", _install(name))
 
 
 _PACKAGES: dict[str, dict[str, str]] = {

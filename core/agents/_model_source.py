@@ -9,13 +9,13 @@ from collections.abc import Iterator, Sequence
 from ..errors import AgentUnavailable
 from ..models.catalog import Listing, Model, Price
 from ..text.plain import one_line
-from .agent import AgentChoice, Wanted
+from .agent import AgentChoice, PlainAgent
 from .model_list import TIMEOUT_S, ModelList, changed_at, list_file
 
 REFRESH = "subdeck models --refresh updates the list from {}"
 
 
-class AsksForModels:
+class AsksForModels(PlainAgent):
     """Base of launching sides whose agents list their own models; a list stays valid until the next refresh."""
 
     def ask(self, choice: AgentChoice, timeout: float) -> Sequence[Model]:
@@ -25,9 +25,6 @@ class AsksForModels:
     def ask_all(self, choice: AgentChoice, timeout: float) -> tuple[Sequence[Model], Sequence[str] | None]:
         """Start the agent and return its models and modes (None: it has no modes). Raises the same errors as `ask`."""
         return self.ask(choice, timeout), None
-
-    def find_out(self, choice: AgentChoice, wanted: Wanted) -> None:
-        """Do nothing: `settle` needs no further information."""
 
     def model_list(self, choice: AgentChoice) -> ModelList:
         return ModelList(list_file(choice.kind, choice.name, *choice.command), program_key(choice))

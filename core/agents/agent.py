@@ -1,6 +1,6 @@
 """The launching side of a kind of agent: its program, its capabilities, and how it applies a preset.
 
-A kind's `agent` module defines `AGENT` with this interface. Only `refresh` and `find_out` start a program.
+A kind's `agent` module has an `AGENT` that does this. Only `refresh` and `find_out` start a program.
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from ..errors import UsageError
 from ..models.catalog import LEVELS, Catalog, Listing, Model
 from ..run.model import Permissions, PromptMode, Tools
 from ..run.tool_policy import Offer
+from .login import UNKNOWN, Login
 from .model_list import TIMEOUT_S, ModelList
 
 TYPE_CHECKING = False  # like typing's
 if TYPE_CHECKING:
     from ..permissions.rules import Rule
-    from .login import Login
+    from .program import Runtime
 
 
 class Naming(StrEnum):
@@ -138,6 +139,10 @@ class Agent(Protocol):
         """Describe the named agent by its command, as found here or on another machine."""
         ...
 
+    def runtime(self, command: Sequence[str]) -> Runtime | None:
+        """Return the interpreter that the program of the agent needs; None if it needs none."""
+        ...
+
     def credentials(self, choice: AgentChoice) -> tuple[str, ...] | None:
         """Return where its keys or login are, without reading them; None if that is unknown for this agent."""
         ...
@@ -190,3 +195,45 @@ class Agent(Protocol):
     def refresh(self, choice: AgentChoice, timeout: float = TIMEOUT_S) -> Sequence[Model]:
         """Start it for its list of models, and save the list. Raises AgentUnavailable."""
         ...
+
+
+class PlainAgent:
+    """Base of the launching sides: an agent that accepts any model, needs no runtime and enforces no rules.
+
+    A kind has to write `find`, `choose` and `settle` itself.
+    """
+
+    program = ""
+
+    def runtime(self, command: Sequence[str]) -> Runtime | None:
+        return None
+
+    def credentials(self, choice: AgentChoice) -> tuple[str, ...] | None:
+        return None
+
+    def login(self, choice: AgentChoice) -> Login:
+        return UNKNOWN
+
+    def serves(self, choice: AgentChoice, provider: str) -> bool:
+        return True
+
+    def find_out(self, choice: AgentChoice, wanted: Wanted) -> None:
+        """Do nothing: all that `settle` needs is known."""
+
+    def fault_of_rule(self, rule: Rule) -> str:
+        return "it never asks for permission"
+
+    def offers(self, choice: AgentChoice, model: str) -> bool:
+        return True
+
+    def listings(self, choice: AgentChoice) -> Iterator[Listing]:
+        yield from ()
+
+    def catalog(self, choice: AgentChoice, first: Listing) -> Catalog | None:
+        return None
+
+    def model_list(self, choice: AgentChoice) -> ModelList | None:
+        return None
+
+    def refresh(self, choice: AgentChoice, timeout: float = TIMEOUT_S) -> Sequence[Model]:
+        return ()

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
-from ..agent_kinds import KINDS, NAMED_ONLY, USUAL
+from ..agent_kinds import KINDS, USUAL
 from ..config.settings import Settings
 from ..errors import AgentUnavailable, nearest
 from ..models.catalog import INHERIT, Catalog, Listing, Model, listed, settings_listing
@@ -84,9 +84,9 @@ def _first_installed(settings: Settings, model: str) -> AgentChoice:
 
 def _in_order(settings: Settings) -> Iterator[str]:
     """Yield the agents that `auto` tries: each kind; for a protocol, the agents that the user configured."""
-    for kind in KINDS:
-        if kind == NAMED_ONLY:
-            yield from (name for name, own in settings.agents.items() if NAMED_ONLY in (own.kind, name))
+    for kind, row in KINDS.items():
+        if row.from_settings:
+            yield from (name for name, own in settings.agents.items() if kind in (own.kind, name))
         else:
             yield kind
 
@@ -155,15 +155,16 @@ def offers(choice: AgentChoice, model: str) -> bool:
 
 
 def catalog_of(choice: AgentChoice, settings: Settings, announced: Sequence[str] | None = None) -> Catalog | None:
-    """Return an agent's known models without starting it; None if it accepts any.
+    """Return the models known of an agent without starting it; None for one that takes any.
 
-    `announced` are the models of a parent pi session. None: no such parent.
+    `announced` are the models of a parent session. None: it announces none, or there is no parent.
     """
     side = launching_side(choice.kind)
     first = settings_listing(model for model in settings.models if side.offers(choice, model))
-    if announced is not None and choice.kind == USUAL:
+    if announced is not None and KINDS[choice.kind].announces_models:
         models = (*settings_listing(announced).models, *first.models)
-        first = Listing(models, own=True, complete=True, source="the list of models of this pi session")
+        source = f"the list of models of this {KINDS[choice.kind].title} session"
+        first = Listing(models, own=True, complete=True, source=source)
     return side.catalog(choice, first)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from ..agent_kinds import KINDS, NAMED_ONLY
+from ..agent_kinds import KINDS
 from ..config.settings import Settings
 from ..errors import AgentUnavailable
 from ..models.catalog import BUILT_IN, Catalog, Model, settings_listing
@@ -144,8 +144,8 @@ def described(choice: AgentChoice, settings: Settings) -> KnownAgent:
 
 
 def _names(settings: Settings) -> Iterator[str]:
-    yield from (kind for kind in KINDS if kind != NAMED_ONLY)
-    yield from (name for name in settings.agents if name not in KINDS or name == NAMED_ONLY)
+    yield from (kind for kind, row in KINDS.items() if not row.from_settings)
+    yield from (name for name in settings.agents if name not in KINDS or KINDS[name].from_settings)
 
 
 def _known(name: str, settings: Settings) -> KnownAgent:

@@ -18,6 +18,17 @@ _LEVELS = 5
 """Directories above the program that are searched for its package.json."""
 
 
+class Runtime(Struct, frozen=True):
+    """The interpreter of an agent's program."""
+
+    program: str
+    """Its command, such as `node`."""
+    oldest: str
+    """The oldest version that the agent accepts, such as `22.19.0`; empty if the agent names none."""
+    way_out: str
+    """The command that installs a version of the agent for an older one."""
+
+
 class Package(Struct):
     """A package.json."""
 

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
+from ..agent_kinds import bundled
 from ..config.host_settings import needs_words
 from ..config.hosts_in_force import hosts_in_force, ssh_addresses
 from ..engine import Engine
@@ -76,7 +77,7 @@ def known_hosts(engine: Engine) -> tuple[HostStates, bool]:
     from ..hosts.protocol import Examine
     from ..hosts.survey import survey
 
-    found = survey(settings, Examine(agents=("offline",)), patience=PATIENCE_S, answer_s=ANSWER_S)
+    found = survey(settings, Examine(agents=bundled()), patience=PATIENCE_S, answer_s=ANSWER_S)
     asked = tuple(
         HostState(
             name=host.examined.host,

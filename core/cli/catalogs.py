@@ -260,7 +260,7 @@ def models(refresh: bool, everything: bool, as_json: bool) -> None:
         note(
             f"{usual.label} {'uses no model and' if usual.own_model else 'lists no models here and'} accepts any model."
         )
-    elif usual.kind == "pi" and not catalog.is_complete:
+    elif not (catalog.takes_unlisted or catalog.is_complete):
         note(f"The list may be incomplete or out of date: {catalog.refresh_hint}.")
 
 

@@ -6,31 +6,18 @@ import os
 
 import click
 
+from ..agent_kinds import KINDS
 from ..errors import UsageError
 from ._options import OneOf
 from .output import note
 from .tool_server import serve_client
 
-WHEN_READ = {
-    ("claude", False): "Restart Claude Code to load it.",
-    ("codex", False): "Restart Codex to load it. Its model can then start subagents without asking you.",
-    (
-        "claude",
-        True,
-    ): "Claude Code asks once whether it may start the project's server. It starts the server "
-    "by name: everyone who works on this project needs subdeck on PATH.",
-    (
-        "codex",
-        True,
-    ): "Codex loads it in projects that you trust. Its model can then start subagents without "
-    "asking you. It starts the server by name: everyone who works on this project needs "
-    "subdeck on PATH.",
-}
+CLIENTS = [kind.name for kind in KINDS.values() if kind.mcp_client]
 
 
 @click.command("mcp")
 @click.argument("action", type=OneOf(["serve", "install", "uninstall"]), default="serve")
-@click.argument("client", type=OneOf(["claude", "codex"]), required=False)
+@click.argument("client", type=OneOf(CLIENTS), required=False)
 @click.option("--project", is_flag=True, help="Install for this project only instead of all your projects.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON. For a server, only a startup error is printed.")
 def mcp(action: str, client: str | None, project: bool, as_json: bool) -> None:
@@ -50,7 +37,7 @@ def mcp(action: str, client: str | None, project: bool, as_json: bool) -> None:
         serve_client()
     elif client is None:
         raise UsageError(
-            f"{action}: no client given", where="subdeck mcp", hint=f"subdeck mcp {action} claude, or codex"
+            f"{action}: no client given", where="subdeck mcp", hint=f"subdeck mcp {action} {', or '.join(CLIENTS)}"
         )
     else:
         _set_up(action, client, project, as_json)
@@ -77,4 +64,4 @@ def _set_up(action: str, name: str, project: bool, as_json: bool) -> None:
         say(f"Removed from {where}" if change.changed else f"subdeck was not in {where}")
         return
     say(f"{'Written to' if change.changed else 'Already installed:'} {where}")
-    note(WHEN_READ[name, project])
+    note(client.next_step)

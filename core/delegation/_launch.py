@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from ..agent_kinds import USUAL
+from ..agent_kinds import KINDS
 from ..agents.choice import AUTO, choose_agent, offers, usual_model
 from ..engine import Engine
 from ..errors import AgentUnavailable, ModelError, PresetError, RunnerUnavailable, SubdeckError, nearest
@@ -188,15 +188,17 @@ class _Models:
         return not offers(agent, usual_model(settings))
 
     def _is_of_another_kind(self, preset: Preset) -> bool:
-        """Whether a preset's agent differs in kind from the agent of the known models: a parent pi if it announces
-        models, otherwise the settings' agent.
+        """Whether a preset names an agent whose models are unknown: neither announced by the parent nor those of the
+        settings' agent.
         """
         settings = self._engine.settings
         if preset.agent in (None, AUTO):
             return False
         try:
-            known = USUAL if self._parent.models is not None else choose_agent(settings.agent, settings).kind
-            return choose_agent(preset.agent, settings).kind != known
+            kind = choose_agent(preset.agent, settings).kind
+            if self._parent.models is not None:
+                return not KINDS[kind].announces_models
+            return kind != choose_agent(settings.agent, settings).kind
         except AgentUnavailable:
             return False
 

@@ -11,6 +11,7 @@ import msgspec
 from msgspec.structs import replace
 
 from .. import paths
+from ..agent_kinds import bundled
 from ..paths import Project, iso_time
 from ..project.read_marks import SINCE, line, marks_file
 from ..run.events import (
@@ -82,8 +83,8 @@ LAST_WORDS = "The queue is read. Now its workers."
 SILENT_FOR_S = 367
 _SHORT_IDS, _STRIDE = 0x1000000, 0x9E3779
 """Spread short ids over their whole range, like those of real runs."""
-_KIND = "offline"
-"""The kind of the made-up agents: it has no program to search for, to open a run or to list models."""
+_KIND = bundled()[0]
+"""The kind of the made-up agents. It needs no program, to list models or to open a run in the agent."""
 
 ANSWERS = {
     "repo-scout": "`{file}:{line}` decides it, and nothing else does.\n\n- `check()` reads it first\n"

@@ -13,6 +13,7 @@ from importlib.metadata import PackageNotFoundError, version
 from msgspec import Struct
 
 from .. import __version__
+from ..agent_kinds import bundled
 from ..agents.choice import AUTO, choose_agent, installed_agents
 from ..config.host_settings import TlsFiles, needs_words
 from ..config.settings import Settings
@@ -25,7 +26,6 @@ from .survey import Survey, Surveyed
 
 PATIENCE_S = 15.0
 """Seconds that finding hosts may take."""
-OFFLINE = "offline"
 CLOCK_S = 5.0
 """Seconds by which clocks may differ without a warning; run records carry their host's time."""
 SAME = "install the same version on both machines"
@@ -58,9 +58,9 @@ def wanted(settings: Settings) -> tuple[tuple[str, ...], str]:
 
 
 def question(settings: Settings) -> Examine:
-    """Return the request that every host gets."""
+    """Return the request to every host. An empty list of agents would ask for all of them."""
     agents, _ = wanted(settings)
-    return Examine(variables=settings.hosts.env[:1000], agents=(*agents[:99], OFFLINE))
+    return Examine(variables=settings.hosts.env[:1000], agents=(*agents[:99], *bundled()))
 
 
 def diagnose(found: Survey, settings: Settings, only: str = "") -> tuple[HostChecks, ...]:

@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from .. import paths
+from ..agent_kinds import USUAL
 from ..agents.agent import Naming
 from ..errors import UsageError
 from ..paths import hex_digest
@@ -37,7 +38,7 @@ _CHUNK = 1024 * 1024
 class Keeper(Struct, frozen=True):
     """The agent that keeps a run's conversation."""
 
-    agent: str = "pi"
+    agent: str = USUAL
     """Its name; other agents cannot continue the conversation."""
     naming: Naming = Naming.FILE
 

@@ -76,6 +76,8 @@ class Client(Struct, frozen=True):
     """The entry to write."""
     is_json: bool
     of_project: bool
+    next_step: str
+    """When the client loads the server, and whether it asks before, for a person."""
 
     def install(self) -> Change:
         """Add or update subdeck's entry; a working entry stays as it is. Raises UsageError, OSError."""
@@ -200,18 +202,40 @@ class Client(Struct, frozen=True):
 def client(name: str, *, project: str | None) -> Client:
     """Return a client's settings file: the user's own, or the one in a project's root."""
     program, *words = BY_NAME if project else (*own_command(), "mcp")
-    entry: Fields = {"command": program, "args": words}
-    home = os.path.expanduser("~")
-    if name == CLAUDE:
-        user = os.path.join(os.environ.get("CLAUDE_CONFIG_DIR") or home, ".claude.json")
-        path = os.path.join(project, ".mcp.json") if project else user
-        return Client(path, ("mcpServers", NAME), {"type": "stdio", **entry}, is_json=True, of_project=bool(project))
-    user = os.environ.get("CODEX_HOME") or os.path.join(home, ".codex")
+    return _CLIENTS[name]({"command": program, "args": words}, project)
+
+
+def _claude(entry: Fields, project: str | None) -> Client:
+    user = os.path.join(os.environ.get("CLAUDE_CONFIG_DIR") or os.path.expanduser("~"), ".claude.json")
+    path = os.path.join(project, ".mcp.json") if project else user
+    next_step = (
+        "Claude Code asks once whether it may start the project's server. It starts the server "
+        "by name: everyone who works on this project needs subdeck on PATH."
+        if project
+        else "Restart Claude Code to load it."
+    )
+    wanted = {"type": "stdio", **entry}
+    return Client(path, ("mcpServers", NAME), wanted, is_json=True, of_project=bool(project), next_step=next_step)
+
+
+def _codex(entry: Fields, project: str | None) -> Client:
+    user = os.environ.get("CODEX_HOME") or os.path.join(os.path.expanduser("~"), ".codex")
     path = os.path.join(os.path.join(project, ".codex") if project else user, "config.toml")
     wanted = entry | FOR_CODEX
     if not project:  # a project's file is shared with others
         wanted["env_vars"] = list(dict.fromkeys((*ENVIRONMENT, *_own_keys(path))))
-    return Client(path, ("mcp_servers", NAME), wanted, is_json=False, of_project=bool(project))
+    next_step = (
+        "Codex loads it in projects that you trust. Its model can then start subagents without "
+        "asking you. It starts the server by name: everyone who works on this project needs "
+        "subdeck on PATH."
+        if project
+        else "Restart Codex to load it. Its model can then start subagents without asking you."
+    )
+    return Client(path, ("mcp_servers", NAME), wanted, is_json=False, of_project=bool(project), next_step=next_step)
+
+
+_CLIENTS = {CLAUDE: _claude, CODEX: _codex}
+"""Each kind with `mcp_client` in the table of agent kinds: every client has another file, in another format."""
 
 
 def _own_keys(path: str) -> list[str]:

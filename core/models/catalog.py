@@ -163,10 +163,14 @@ class Catalog:
         return self.is_of_this_machine and any(listing.complete for listing in self.listings())
 
     @property
+    def takes_unlisted(self) -> bool:
+        """Whether the agent accepts models that no list names, so that its list is never complete."""
+        return bool(self._bare) or self.takes_others
+
+    @property
     def may_lack_some(self) -> bool:
         """Whether a refresh could add models; a list that is never complete counts as sufficient."""
-        takes_any = bool(self._bare) or self.takes_others
-        return not self.is_complete and not (takes_any and self.has_own_list)
+        return not self.is_complete and not (self.takes_unlisted and self.has_own_list)
 
     @property
     def source(self) -> str:

@@ -5,7 +5,7 @@ Annotations are evaluated here: written as text, msgspec would compile each one 
 
 from msgspec import Struct
 
-from ..agent_kinds import INTERACTIVE, kind_of
+from ..agent_kinds import is_interactive, kind_of
 from ..text.plain import one_line
 from .changes import Changes, CheckResult, WorktreePlan
 from .kinds import (
@@ -292,7 +292,7 @@ class RunMeta(Struct, frozen=True, kw_only=True, rename="camel"):
     @property
     def why_not_by_hand(self) -> str:
         """Why its conversation cannot be continued in the agent's own UI; empty if it can."""
-        if self.kind not in INTERACTIVE:
+        if not is_interactive(self.kind):
             return f"the agent {one_line(self.agent, 64)} does not have its own UI"
         return "" if self.keeps_session else "it saves no conversation"
 

@@ -15,7 +15,6 @@ import time
 from collections.abc import Callable
 
 from .. import paths
-from ..agent_kinds import KINDS, USUAL
 from ..run import proven
 from ..runners import standby
 from ..system import files, processes
@@ -140,7 +139,7 @@ def _ordered(option: str) -> list[str]:
     """
     processes.close_inherited()
     os.chdir("/")
-    _load(f"{KINDS[USUAL]}.child", "ctypes")
+    _load("ctypes", with_usual_kind=True)
     if option == FORK:
         from ..runners import forker
 
@@ -163,8 +162,8 @@ def _appear_as(run_dir: str) -> None:
     os.close(stderr)
 
 
-def _load(*parts: str) -> Callable[..., None]:
-    """Load the supervisor, which a waiting wrapper does not need, and the named modules."""
+def _load(*parts: str, with_usual_kind: bool = False) -> Callable[..., None]:
+    """Load the code that starts and supervises a child, and the named modules. A wrapper in a queue does without."""
     gc.disable()  # nothing here becomes garbage; checking takes 4 ms
     from ..system.imports import import_msgspec, load
 
@@ -173,6 +172,10 @@ def _load(*parts: str) -> Callable[..., None]:
 
     for part in parts:
         load(part)
+    if with_usual_kind:
+        from ..agent_kinds import KINDS, USUAL  # it needs msgspec
+
+        load(f"{KINDS[USUAL].package}.child")
 
     gc.freeze()
     gc.enable()

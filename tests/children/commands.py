@@ -18,7 +18,6 @@ import traceback
 from contextlib import suppress
 from pathlib import Path
 
-from subdeck.core.agent_kinds import KINDS, USUAL
 from subdeck.core.runners import standby
 from subdeck.core.system import processes
 from subdeck.core.wrapper import __main__ as wrapper
@@ -34,7 +33,7 @@ def load():
 
     for module in pkgutil.iter_modules(commands):
         importlib.import_module(f"subdeck.core.cli.{module.name}")
-    wrapper._load(f"{KINDS[USUAL]}.child", "ctypes")
+    wrapper._load("ctypes", with_usual_kind=True)
     standby._spawn = stand_by
 
 

@@ -14,7 +14,6 @@ import sys
 import time
 from typing import Any
 
-from subdeck.core.agent_kinds import KINDS, USUAL
 from subdeck.core.runners import standby
 from subdeck.core.system import processes
 from subdeck.core.wrapper import __main__ as wrapper
@@ -67,7 +66,7 @@ def become(environment: dict[str, str]) -> None:
 
 
 def main() -> None:
-    wrapper._load(f"{KINDS[USUAL]}.child", "ctypes")
+    wrapper._load("ctypes", with_usual_kind=True)
     order = serve()
     if order is None:
         return

@@ -14,6 +14,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from subdeck.core.agent_kinds import KINDS
+
 from .set_up import ACP_AGENTS, AGENTS, NEW_PI_VERSION, PI_VERSION
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -47,10 +49,6 @@ of the last run. `make agents` runs all tests again and writes these pages.
 | program | cases | passed | failed | last run |
 |---|---|---|---|---|
 """
-
-
-_NAMES = {"claude": "Claude Code", "codex": "Codex"}
-"""Names of programs that differ from their command."""
 
 
 _PASSED_WITH = "passed with"
@@ -103,7 +101,7 @@ def _page(program: str) -> str:
 
 def _title(program: str) -> str:
     name, _, version = program.partition(" ")
-    return f"{_NAMES.get(name, name)} {version}"
+    return f"{KINDS[name].title if name in KINDS else name} {version}"
 
 
 def _overview(results: Results) -> str:

@@ -42,7 +42,7 @@ APP = "import sys; from subdeck.tui.main import main; sys.argv[0] = 'subdeck'; s
 ROOTS = {"subdeck.core", "subdeck.tui"}
 FOR_THEMSELVES = {"subdeck.core.hosts.relay"}
 """Packages with one module that is started or imported, and no other entry."""
-OF_KINDS = {f"{package}.{part}" for package in KINDS.values() for part in ("agent", "child", "interactive", "paths")}
+OF_KINDS = {f"{kind.package}.{part}" for kind in KINDS.values() for part in ("agent", "child", "interactive", "paths")}
 """Imported by name by `agents.kinds`."""
 
 LIGHT_COMMANDS = (

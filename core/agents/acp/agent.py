@@ -18,7 +18,6 @@ from ...text.plain import one_line
 from .._json_lines import decode, items, mapping, string
 from .._model_source import REFRESH, AsksForModels, price_in, refused
 from ..agent import Agent, AgentChoice, Naming, Wanted
-from ..login import UNKNOWN, Login
 from ..program import executable
 from ._programs import READ_ONLY_MODES, SHOWN, Program, bridge_command, program_in, read_only_mode
 
@@ -40,8 +39,6 @@ SAME_CALL_S = 10.0
 
 
 class AcpAgent(AsksForModels):
-    program = ""
-
     def find(self, name: str, command: Sequence[str]) -> tuple[str, ...]:
         if find_spec("acp") is None:
             raise AgentUnavailable(
@@ -67,12 +64,6 @@ class AcpAgent(AsksForModels):
             tells_price=False,
             talks=True,
         )
-
-    def credentials(self, choice: AgentChoice) -> None:
-        return None
-
-    def login(self, choice: AgentChoice) -> Login:
-        return UNKNOWN  # each stores it elsewhere
 
     def serves(self, choice: AgentChoice, provider: str) -> bool:
         return not provider or any(told.ref.startswith(f"{provider.lower()}/") for told in self.told(choice).models)

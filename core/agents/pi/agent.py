@@ -12,17 +12,19 @@ from .._model_source import REFRESH, AsksForModels
 from ..agent import Agent, AgentChoice, Wanted
 from ..login import LOGGED_IN, UNKNOWN, Login, LoginState, read_json
 from ..model_list import ModelList
-from ..program import is_since
+from ..program import Runtime, is_since
 from ._models import asked_models, built_in_listing, models_json_listing, pi_list, told_listing
 from .program import (
     DEFAULT_TOOLS,
     EXCLUDES_SINCE,
     MAX_THINKING_SINCE,
     NO_SERVERS_SINCE,
+    PACKAGES,
     TRUST_SINCE,
     builtin_tools,
     find_pi,
     found_credentials,
+    needed_node,
     pi_version,
 )
 
@@ -52,6 +54,9 @@ class PiAgent(AsksForModels):
             env=env,
             talks=True,
         )
+
+    def runtime(self, command: Sequence[str]) -> Runtime:
+        return Runtime("node", needed_node(command), f"npm install -g {PACKAGES[1]}")
 
     def credentials(self, choice: AgentChoice) -> tuple[str, ...] | None:
         return found_credentials({**os.environ, **choice.env}) or None  # there may be others in its models.json

@@ -1,9 +1,10 @@
-"""Kinds of agents: the protocol suffices for a new one, and what the wrapper does for each."""
+"""Kinds of agents: the protocol suffices for a new one, and only the table and their packages name them."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -14,10 +15,27 @@ from subdeck.core.agents.choice import choose_agent
 from subdeck.core.agents.kinds import launching_side, running_side
 from subdeck.core.config.settings import AgentSettings, Settings
 from subdeck.core.engine import Engine
+from subdeck.core.mcp.clients import client
 from subdeck.core.run.artifacts import read_result
 from subdeck.core.run.model import RunReason, RunResult
 
 from tests.factories import make_meta, make_run, run_to_end, write_settings
+
+ROOT = Path(__file__).resolve().parents[3]
+MAY_NAME_KINDS = {
+    "core/cli/main.py": "the command `subdeck pi`",
+    "core/cli/setup.py": "the command `subdeck pi`",
+    "core/demo/_deck.py": "the agents of made-up runs",
+    "core/engine.py": "the text for a kind of launcher",
+    "core/mcp/clients.py": "programs with a settings file, each in its own format",
+    "core/offline_agent/_stream.py": "the provider of its model",
+    "core/presets/forms/claude.py": "a format of agent files",
+    "core/presets/forms/codex.py": "a format of agent files",
+    "core/presets/places.py": "formats of agent files",
+    "core/presets/recognition.py": "formats of agent files",
+    "core/run/kinds.py": "a stored kind of launcher",
+}
+"""Files with a string that is the name of a kind, and what it means there."""
 
 TENTH = """
 import sys
@@ -51,7 +69,8 @@ CHILD = Tenth()
 """All that the wrapper needs of an agent: it is told its task on a pipe, and asks one thing before it answers."""
 
 WRAPPER = (
-    "import sys; from subdeck.core.agent_kinds import KINDS; KINDS['tenth'] = 'tenth'; sys.path.insert(0, {place!r})\n"
+    "import sys; from subdeck.core.agent_kinds import KINDS, AgentKind; sys.path.insert(0, {place!r})\n"
+    "KINDS['tenth'] = AgentKind(name='tenth', title='Tenth', package='tenth')\n"
     "from subdeck.core.wrapper.__main__ import main; main(sys.argv[1:])\n"
 )
 
@@ -113,6 +132,12 @@ def test_every_kind_has_both_sides(kind: str) -> None:
     assert running_side(kind).stream().facts.finished is False
 
 
+@pytest.mark.parametrize("name", [kind.name for kind in KINDS.values() if kind.mcp_client])
+def test_every_mcp_client_has_a_file(name: str) -> None:
+    """`subdeck mcp install` knows the settings file of each kind that the table calls an MCP client."""
+    assert client(name, project="/project").path.startswith("/project/")
+
+
 @pytest.mark.parametrize(("agent", "kind"), [("pi", "pi"), ("offline", "offline"), ("my-own", "pi")])
 def test_the_kind_of_an_agent_that_says_none(agent: str, kind: str) -> None:
     """Runs of earlier versions, and agents of the settings without a kind, speak as they did."""
@@ -137,3 +162,15 @@ def test_the_environment_of_a_named_agent_is_its_childs_alone(project_dir: Path)
 
     assert "a secret False" == Path(engine.project.run_dir(run), "stderr.log").read_text().strip()
     assert "a secret" not in Path(engine.project.run_dir(run), "meta.json").read_text()
+
+
+def test_capabilities_are_asked_for_not_names() -> None:
+    """Outside of the table and the packages of kinds, a name of a kind stands only where it means something else."""
+    name = re.compile(f"([\"'])({'|'.join(KINDS)})\\1")
+    files = {str(path.relative_to(ROOT)): path for tree in ("core", "tui") for path in (ROOT / tree).rglob("*.py")}
+    naming = {
+        file
+        for file, path in files.items()
+        if not file.startswith("core/agents/") and file != "core/agent_kinds.py" and name.search(path.read_text())
+    }
+    assert set(MAY_NAME_KINDS) == naming

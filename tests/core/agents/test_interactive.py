@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from subdeck.core.agent_kinds import INTERACTIVE
+from subdeck.core.agent_kinds import KINDS, is_interactive
 from subdeck.core.agents.child import Start
 from subdeck.core.agents.kinds import interactive_side
+from subdeck.core.cli.take_over import take_over
 from subdeck.core.errors import LaunchError
 from subdeck.core.run.model import AgentSession, Permissions, ToolPolicy, Tools
 
@@ -57,7 +58,7 @@ def test_no_conversation_yet(tmp_path: Path) -> None:
         started(tmp_path, "codex", None)
 
 
-@pytest.mark.parametrize("kind", sorted(INTERACTIVE))
+@pytest.mark.parametrize("kind", [*filter(is_interactive, KINDS)])
 @pytest.mark.parametrize(
     "line", ["", "{", "[]", '{"type":7,"message":[],"payload":"x"}', '{"type":"message","message":{}}']
 )
@@ -67,3 +68,9 @@ def test_lines_that_say_nothing(kind: str, line: str) -> None:
     assert program is not None
     said = program.read([line.encode(), b"\xff\xfe", json.dumps({"payload": {"type": "item_completed"}}).encode()], "x")
     assert ((), False) == (said.events, said.facts.finished)
+
+
+def test_the_help_names_all_of_them() -> None:
+    """`subdeck take-over --help` lists the agents with a UI as the table does."""
+    titles = [kind.title for kind in KINDS.values() if kind.interactive]
+    assert f"Works for {', '.join(titles[:-1])} and {titles[-1]}." in (take_over.help or "")

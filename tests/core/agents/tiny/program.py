@@ -1,0 +1,6 @@
+"""The tiny agent: it repeats its task in capitals."""
+
+import sys
+
+print("say", sys.stdin.read().strip().upper())
+print("done")
