@@ -1,4 +1,4 @@
-"""How the bridge has the questions of an agent answered by the lines on its stdin."""
+"""How the lines on the bridge's stdin answer an agent's requests."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ PERMISSION, FORM = "session/request_permission", "elicitation/create"
 
 
 def new_asking() -> Asking:
-    from subdeck.core.acp_bridge._dialogue import Asking  # loads the SDK: not by whoever runs other tests
+    from subdeck.core.acp_bridge._dialogue import Asking  # loads the SDK, which other tests don't need
 
     return Asking()
 
@@ -31,7 +31,7 @@ async def _asked(asking: Asking, call: str) -> asyncio.Task[Any]:
 
 
 def test_each_question_gets_its_own_answer() -> None:
-    """By its id, in whatever order the answers come; ids may be numbers or words."""
+    """Answers are matched by id, in any order. Ids may be numbers or strings."""
 
     async def converse() -> list[Any]:
         asking = new_asking()
@@ -63,7 +63,7 @@ def test_a_form_is_filled_in_or_declined() -> None:
 
 
 def test_a_cancelled_turn_and_a_wrapper_that_is_gone() -> None:
-    """What is open is answered as cancelled; once nobody is there, so is whatever comes."""
+    """Pending requests are answered as cancelled, and so is any request after the wrapper is gone."""
 
     async def converse() -> list[str]:
         asking = new_asking()

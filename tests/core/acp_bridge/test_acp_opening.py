@@ -1,4 +1,4 @@
-"""The first words to an agent of the Agent Client Protocol, said before the SDK is there."""
+"""The first requests to an ACP agent, sent before the SDK is loaded."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ UPDATE = {"method": "session/update", "params": {"update": {}}}
 
 @pytest.fixture(autouse=True)
 def written(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
-    """What goes to stdout."""
+    """The output to stdout."""
     pieces: list[bytes] = []
     monkeypatch.setattr(_opening, "write_out", pieces.append)
     return pieces
@@ -53,7 +53,7 @@ def opened(*answers: list[Any], resume: str = "", option: tuple[str, str] | None
 
 
 def test_a_session_is_begun(written: list[bytes]) -> None:
-    """What the agent says beside its answers is kept for the SDK, and everything is written down."""
+    """Other output of the agent is kept for the SDK, and everything is logged."""
     begun = opened([UPDATE, ABOUT], ["no JSON", {"result": {"sessionId": "s1"}}, UPDATE])
     assert {"sessionId": "s1"} == begun.session
     update = f"{json.dumps(UPDATE)}\n"
@@ -65,7 +65,7 @@ def test_a_session_is_begun(written: list[bytes]) -> None:
 
 
 def test_a_new_session_stands_for_another(written: list[bytes]) -> None:
-    """Of an agent that loses sessions none is loaded; that is written down, so that the reader can tell."""
+    """If an agent loses sessions, a new one is opened and this is logged for the reader."""
     agent = Popen(
         [sys.executable, "-I", "-S", "-c", AGENT, json.dumps([[ABOUT], [{"result": {"sessionId": "s2"}}]])],
         stdin=PIPE,
@@ -80,7 +80,7 @@ def test_a_new_session_stands_for_another(written: list[bytes]) -> None:
 
 
 def test_what_goes_before_a_task(tmp_path: Path) -> None:
-    """The preset's prompt, then what was said in the session that a new one stands for."""
+    """The preset's prompt comes first, then the conversation of the earlier session."""
     before, earlier = tmp_path / "before", tmp_path / "earlier"
     before.write_text("Be brief.\n")
     earlier.write_text("User: Hi\n")
@@ -92,9 +92,7 @@ def test_what_goes_before_a_task(tmp_path: Path) -> None:
 
 
 def test_a_session_goes_on() -> None:
-    """An agent that answers with nothing keeps the id that it was given; one that cannot load a session is asked no
-    more.
-    """
+    """An agent with an empty answer keeps its id, and one that cannot load sessions is an error."""
     assert "s0" == opened([ABOUT], [{"result": None}], resume="s0").session["sessionId"]
     with pytest.raises(Refused, match="cannot continue an earlier session"):
         opened([{"result": {}}], resume="s0")
@@ -102,7 +100,7 @@ def test_a_session_goes_on() -> None:
 
 @pytest.mark.parametrize("error", [{"code": -32000, "message": "log in first"}, None, "log in first"])
 def test_a_refusal(error: Any) -> None:
-    """The agent's own words are told, or what it was that it refused."""
+    """The error has the agent's message, or the name of the refused request."""
     with pytest.raises(Refused, match="log in first" if isinstance(error, dict) else "session/new"):
         opened([ABOUT], [{"error": error}])
 
@@ -119,7 +117,7 @@ MODELS = {"id": "m", "type": "select", "category": "model", "options": GROUPS}
 
 
 def chosen(category: str, wanted: str, session: dict[str, Any], *answers: dict[str, Any]) -> Opening:
-    """Open a session, and choose an option of it."""
+    """Open a session and choose one of its options."""
     return opened([ABOUT], [{"result": session}], *([answer] for answer in answers), option=(category, wanted))
 
 
@@ -134,7 +132,7 @@ def chosen(category: str, wanted: str, session: dict[str, Any], *answers: dict[s
 def test_an_option_is_chosen(
     written: list[bytes], category: str, wanted: str, asked: tuple[str, dict[str, str]]
 ) -> None:
-    """By its name, with or without its provider; what there is to choose then is as the agent says."""
+    """An option is found with or without its provider, and the agent's answer has the options from then on."""
     session = {"sessionId": "s1", "modes": MODES, "configOptions": [LEVELS, MODELS, None, {"type": "select"}]}
     assert [] == chosen(category, wanted, session, {"result": {"configOptions": []}}).session["configOptions"]
     told = [json.loads(line)["sent"] for line in b"".join(written).splitlines() if line.startswith(b'{"sent"')]
@@ -143,14 +141,14 @@ def test_an_option_is_chosen(
 
 
 def test_a_mode_is_chosen(written: list[bytes]) -> None:
-    """In the older form, in which it is no option."""
+    """The older protocol has modes that are not options."""
     chosen("mode", "auto", {"sessionId": "s1", "modes": MODES}, {"result": {}})
     told = json.loads(next(line for line in b"".join(written).splitlines() if b"set_mode" in line))
     assert {"sessionId": "s1", "modeId": "auto"} == told["sent"]["params"]
 
 
 def test_a_model_is_chosen_in_the_older_form(written: list[bytes]) -> None:
-    """gemini lists its models beside its modes; what it does not list is refused with what it does."""
+    """gemini lists its models beside its modes. The error for an unknown model lists them."""
     models = {"availableModels": [{"modelId": "auto"}, {"modelId": "gemini-2.5-pro"}, 7]}
     chosen("model", "google/gemini-2.5-pro", {"sessionId": "s1", "models": models}, {"result": {}})
     told = json.loads(next(line for line in b"".join(written).splitlines() if b"set_model" in line))
@@ -160,7 +158,7 @@ def test_a_model_is_chosen_in_the_older_form(written: list[bytes]) -> None:
 
 
 def test_the_first_mode_that_there_is(written: list[bytes]) -> None:
-    """Of several modes the first one that the agent has is chosen."""
+    """The first mode in the list that the agent has is chosen."""
     chosen("mode", "plan,auto,read-only", {"sessionId": "s1", "modes": MODES}, {"result": {}})
     assert any(b'"modeId":"auto"' in line for line in written)
 
@@ -189,7 +187,7 @@ for line in sys.stdin:
             result = {"stopReason": "end_turn"}
         print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result}), flush=True)
 """
-"""An agent that answers each prompt at once: long before there is a library to take the answer."""
+"""An agent that answers each prompt at once, long before the SDK is loaded."""
 
 
 @pytest.mark.parametrize(
@@ -216,7 +214,7 @@ def test_a_turn_begins_before_the_library_is_there(talk: bool, stdin: str, promp
 
 
 def test_the_library_is_loaded_without_its_descriptions() -> None:
-    """What takes half of its time to load is left out, and its messages are read all the same."""
+    """The slow half of loading the SDK is skipped, and messages are still read."""
     code = (
         "from subdeck.core.acp_bridge._sdk import prepare; prepare()\n"
         "from acp.schema import NewSessionResponse as Response\n"

@@ -1,4 +1,4 @@
-"""Which agent `auto` takes, and what Claude Code refuses or takes as advice: decided without starting anything."""
+"""The agent that `auto` chooses, and Claude Code's errors and warnings, decided without starting a program."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from subdeck.core.run.model import PromptMode, ToolPolicy, Tools
 
 @pytest.fixture
 def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty directory that is all of PATH."""
+    """An empty directory as the only one on PATH."""
     directory = tmp_path / "bin"
     directory.mkdir()
     monkeypatch.setenv("PATH", str(directory))
@@ -44,7 +44,7 @@ def install(directory: Path, *names: str) -> None:
 def test_auto(
     programs: Path, monkeypatch: pytest.MonkeyPatch, installed: list[str], model: str | None, key: bool, taken: str
 ) -> None:
-    """The first installed agent that can serve the model is taken, as far as its credentials are seen."""
+    """The first installed agent that can serve the model is chosen, by the credentials found."""
     install(programs, *installed)
     if key:
         monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-fake")
@@ -52,7 +52,9 @@ def test_auto(
 
 
 def test_auto_takes_an_agent_of_acp_before_the_offline_one(programs: Path) -> None:
-    """The first one in the settings that can be started, for runs that name no model; pi, claude and codex go first."""
+    """It is the first ACP agent in the settings that can be started, after pi, claude and codex, for runs without a
+    model.
+    """
     install(programs, "gemini")
     gone, gemini, other = (AgentSettings((name,), kind="acp") for name in ("gone", "gemini", "gemini"))
     settings = Settings(agents={"gone": gone, "gemini": gemini, "other": other})
@@ -64,7 +66,7 @@ def test_auto_takes_an_agent_of_acp_before_the_offline_one(programs: Path) -> No
 
 
 def test_why_it_was_taken(programs: Path) -> None:
-    """What is shown of an agent that is not the first choice says why it was taken."""
+    """An agent that is not the first choice is shown with the reason."""
     install(programs, "claude")
     assert "claude (pi is not on PATH)" == choose_agent("auto", Settings()).label
     assert "offline (pi is not on PATH)" == choose_agent("auto", Settings(), "openai/x").label
@@ -83,7 +85,7 @@ def wanted(**fields: object) -> Wanted:
     ],
 )
 def test_what_claude_code_refuses(programs: Path, fields: dict[str, object], where: str, what: str) -> None:
-    """What it cannot do is refused with the field, the agent and the way out."""
+    """Unsupported fields are refused with the field, the agent and the way out."""
     install(programs, "claude")
     with pytest.raises(UsageError) as caught:
         settled(choose_agent("claude", Settings()), wanted(**fields))
@@ -107,7 +109,7 @@ def test_what_claude_code_refuses(programs: Path, fields: dict[str, object], whe
     ],
 )
 def test_what_is_advice_to_claude_code(programs: Path, fields: dict[str, object], words: list[str]) -> None:
-    """What it does otherwise than a preset says is said before the launch and on the run."""
+    """Differences from the preset are warnings, before the launch and on the run."""
     install(programs, "claude")
     said = settled(choose_agent("claude", Settings()), wanted(**fields))
     assert len(words) == len(said)
@@ -123,7 +125,7 @@ def test_what_is_advice_to_claude_code(programs: Path, fields: dict[str, object]
     ],
 )
 def test_models_of_claude_code(programs: Path, model: str, resolved: str) -> None:
-    """Aliases and ids need no provider, and an id that is not known is no reason to warn."""
+    """Aliases and ids need no provider, and an unknown id gets no warning."""
     install(programs, "claude")
     found = resolve_model(model, None, Settings(), catalog=catalog_of(choose_agent("claude", Settings()), Settings()))
     assert (resolved, ()) == (found.resolved, found.notices)
@@ -147,7 +149,7 @@ def test_models_of_claude_code(programs: Path, model: str, resolved: str) -> Non
     ],
 )
 def test_a_default_that_is_meant_for_another_agent(programs: Path, agent: str, default: str, resolved: str) -> None:
-    """It is used where the agent has it, else left out with a notice; what a call names is used, or refused."""
+    """It is used if the agent has it, or dropped with a notice. The model of a call is used or refused."""
     install(programs, agent)
     settings = Settings(default_model=default, roles={"fast": "openai/gpt-5", "deep": "opus"})
     choice = choose_agent(agent, settings)
@@ -184,7 +186,7 @@ def test_a_default_that_is_meant_for_another_agent(programs: Path, agent: str, d
 def test_auto_for_the_default_model(
     programs: Path, monkeypatch: pytest.MonkeyPatch, installed: list[str], default: str | None, taken: str
 ) -> None:
-    """Where nobody names a model, default_model is the one that the agent has to serve."""
+    """If no model is named, the agent must serve `default_model`."""
     install(programs, *installed)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-fake")
     monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-fake")
@@ -193,7 +195,7 @@ def test_auto_for_the_default_model(
 
 @pytest.mark.parametrize("command", ["nosuch", "/nosuch/agent"])
 def test_who_named_a_program_is_not_told_to_install_another(programs: Path, command: str) -> None:
-    """The missing program of an agent that the settings name is mended there; the usual one can be installed."""
+    """The hint for a missing program names the setting, and for an agent's usual program how to install it."""
     settings = Settings(agents={"mine": AgentSettings((command,)), "other-pi": AgentSettings(("/opt/nosuch/pi",))})
     hints: list[str] = []
     for name in ("mine", "other-pi"):

@@ -66,7 +66,7 @@ class Tenth:
 
 CHILD = Tenth()
 """
-"""All that the wrapper needs of an agent: it is told its task on a pipe, and asks one thing before it answers."""
+"""A minimal agent for the wrapper: it gets its task on a pipe, and sends a request before it answers."""
 
 WRAPPER = (
     "import sys; from subdeck.core.agent_kinds import KINDS, AgentKind; sys.path.insert(0, {place!r})\n"
@@ -76,7 +76,7 @@ WRAPPER = (
 
 
 def run_tenth(project_dir: Path, program: str, **meta: object) -> tuple[RunResult, str]:
-    """Supervise a child of the tenth kind that is this Python program; return its result and its run directory."""
+    """Supervise an agent of the tenth kind that is this Python program. Return its result and run directory."""
     engine = Engine.open(str(project_dir))
     place = project_dir / "kinds"
     (place / "tenth").mkdir(parents=True)
@@ -96,7 +96,7 @@ def run_tenth(project_dir: Path, program: str, **meta: object) -> tuple[RunResul
 
 @pytest.mark.processes
 def test_a_new_kind_is_a_dozen_lines(project_dir: Path) -> None:
-    """A kind outside of ours says how its child is started and what its lines mean; the rest is the wrapper's."""
+    """A kind from elsewhere defines its agent's command and the meaning of its lines. The wrapper does the rest."""
     program = "task = input(); print('?1', flush=True); print(task + ': ' + input(), flush=True); input()"
     result, run_dir = run_tenth(project_dir, f"try:\n {program}\nexcept EOFError: pass", task="Are you there")
 
@@ -107,7 +107,7 @@ def test_a_new_kind_is_a_dozen_lines(project_dir: Path) -> None:
 
 @pytest.mark.processes
 def test_a_child_that_reads_late_is_waited_for_by_nobody(project_dir: Path) -> None:
-    """A reply of more than a pipe holds does not keep the wrapper from reading what the child writes meanwhile."""
+    """While a reply larger than a pipe's buffer is sent, the wrapper still reads the agent's output."""
     program = (
         "import sys; input(); print('?2000000', flush=True); sys.stderr.write('x' * 1000000); sys.stderr.flush();"
         " print(len(input()), flush=True)"
@@ -119,7 +119,7 @@ def test_a_child_that_reads_late_is_waited_for_by_nobody(project_dir: Path) -> N
 
 @pytest.mark.processes
 def test_a_child_that_closes_its_stdin(project_dir: Path) -> None:
-    """What cannot be told any more is dropped; the run ends as the child says."""
+    """Replies that can no longer be sent are dropped, and the run has the agent's outcome."""
     program = "import os; input(); os.close(0); print('?1000000', flush=True); print('answer', flush=True)"
     result, _ = run_tenth(project_dir, program)
     assert (RunReason.DONE, "answer") == (result.reason, result.final_text)
@@ -127,7 +127,7 @@ def test_a_child_that_closes_its_stdin(project_dir: Path) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_has_both_sides(kind: str) -> None:
-    """What the table names is there, by the names that the protocol gives it."""
+    """Every kind in the table exists, with the names of the protocol."""
     assert launching_side(kind).program is not None
     assert running_side(kind).stream().facts.finished is False
 
@@ -140,13 +140,13 @@ def test_every_mcp_client_has_a_file(name: str) -> None:
 
 @pytest.mark.parametrize(("agent", "kind"), [("pi", "pi"), ("offline", "offline"), ("my-own", "pi")])
 def test_the_kind_of_an_agent_that_says_none(agent: str, kind: str) -> None:
-    """Runs of earlier versions, and agents of the settings without a kind, speak as they did."""
+    """Runs of earlier versions, and agents in the settings without a kind, keep their kind."""
     assert kind == kind_of(agent)
     assert kind == make_meta(agent=agent).kind
 
 
 def test_a_named_agent_of_a_kind() -> None:
-    """The settings name an agent, its kind and what its children get in their environment."""
+    """The settings name an agent, its kind and its environment."""
     own = AgentSettings((sys.executable, "-x"), kind="offline", env={"TOKEN": "secret"})
     choice = choose_agent("reader", Settings(agents={"reader": own}))
     assert ("reader", "offline", {"TOKEN": "secret"}) == (choice.name, choice.kind, choice.env)
@@ -154,7 +154,7 @@ def test_a_named_agent_of_a_kind() -> None:
 
 @pytest.mark.processes
 def test_the_environment_of_a_named_agent_is_its_childs_alone(project_dir: Path) -> None:
-    """What the settings add reaches the child, and no record: it may be a key."""
+    """Variables from the settings reach the agent but no file of the run, because they may be keys."""
     code = "import os, sys; print(os.environ['TOKEN'], 'SUBDECK_AGENT_ENVIRONMENT' in os.environ, file=sys.stderr)"
     write_settings(agents={"puppet": {"command": [sys.executable, "-c", code], "env": {"TOKEN": "a secret"}}})
     engine = Engine.open(str(project_dir))

@@ -1,4 +1,4 @@
-"""How much of a tool call's arguments is kept."""
+"""The part of a tool call's arguments that is kept."""
 
 from __future__ import annotations
 
@@ -28,19 +28,19 @@ def deep(levels: int) -> dict[str, Any]:
     ],
 )
 def test_usual_arguments_stay_as_they_are(args: dict[str, Any]) -> None:
-    """What is within the limit is kept whole, of whatever types it is."""
+    """Arguments of any types within the limit are kept unchanged."""
     assert args == kept_args(args, ARGS_LIMIT)
 
 
 def test_a_long_text_keeps_its_beginning() -> None:
-    """A text that is too long is cut and marked; what was before it stays."""
+    """A text that is too long is cut and marked, and the text before it stays."""
     kept = kept_args({"path": "a.py", "content": "x" * 1000}, 100)
 
     assert {"path": "a.py", "content": "x" * 77 + CUT} == kept
 
 
 def test_what_comes_after_a_cut_is_left_out() -> None:
-    """Once the room is used up there is a mark for all that follows."""
+    """Once the limit is reached, one mark replaces the rest."""
     assert {"a": "x" * 91 + CUT, "…": CUT} == kept_args({"a": "x" * 1000, "b": "y", "c": [1]}, 100)
 
 
@@ -58,7 +58,7 @@ def test_what_comes_after_a_cut_is_left_out() -> None:
     ],
 )
 def test_no_arguments_are_absurd(args: dict[str, Any]) -> None:
-    """However a child fills its arguments, the line of the event stays small."""
+    """However an agent fills its arguments, the event's line stays short."""
     line = json.dumps({"type": "tool_execution_start", "toolCallId": "c", "toolName": "write", "args": args}).encode()
     (event,) = PiStream().feed(line)
 

@@ -54,7 +54,7 @@ PI = "provider  model  context  max-out  thinking  images\nopenai    gpt-9  128K
 
 
 class Programs:
-    """Agents that are shell scripts; each counts its starts."""
+    """Agents that are shell scripts and count their starts."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -98,7 +98,7 @@ def refs(agent: AgentChoice, settings: Settings) -> list[str]:
 
 
 def test_each_agent_tells_its_models(programs: Programs) -> None:
-    """All installed agents are asked at once; with what they tell of a model: what it stands for, its price."""
+    """All installed agents are asked at once, and their lists have each model's full name and price."""
     settings = all_three(programs)
     agents = agents_of("auto", settings)
     assert ["pi", "claude", "codex"] == [agent.name for agent in agents]
@@ -115,7 +115,9 @@ def test_each_agent_tells_its_models(programs: Programs) -> None:
 
 @pytest.mark.parametrize("name", ["pi", "claude", "codex"])
 def test_a_program_is_started_once_a_day(programs: Programs, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also one that failed; a day later it is asked again, and a newer version at once. What it told is known still."""
+    """It is asked again a day later, or at once if it is a newer version, even after an error. The earlier list is
+    kept.
+    """
     programs.tells(name)
     settings = programs.settings(name)
     agent = choose_agent(name, settings)
@@ -123,7 +125,7 @@ def test_a_program_is_started_once_a_day(programs: Programs, name: str, monkeypa
         refresh_all(due([agent]))
     assert 1 == programs.starts(name)
     known = refs(agent, settings)
-    programs.make(name, "echo broken >&2; exit 3")  # another file: a newer version
+    programs.make(name, "echo broken >&2; exit 3")  # another file counts as a newer version
     for _ in range(3):
         refresh_all(due([agent]))
     assert 2 == programs.starts(name)
@@ -154,7 +156,7 @@ def test_a_program_is_started_once_a_day(programs: Programs, name: str, monkeypa
 def test_a_program_that_never_answers(
     programs: Programs, name: str, script: str, why: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is ended at the limit with all that it started, and not asked again that day."""
+    """It is ended at the limit with all its processes, and not asked again that day."""
     monkeypatch.setattr("subdeck.core.agents._query.LARGEST", 100_000)
     programs.make(name, script)
     agent = choose_agent(name, programs.settings(name))
@@ -164,7 +166,7 @@ def test_a_program_that_never_answers(
 
 
 def test_where_a_program_is_asked(programs: Programs, project_dir: Path, home: Path) -> None:
-    """In the user's home: nothing that a checkout brings along has a say in what it does."""
+    """It is asked in the user's home, so the project's files do not affect it."""
     programs.make("codex", f'pwd > {home}/where; read line; echo \'{{"id":2,"result":{{"data":[]}}}}\'')
     config = home / ".config" / "subdeck" / "config.yaml"
     config.parent.mkdir(parents=True)
@@ -175,7 +177,7 @@ def test_where_a_program_is_asked(programs: Programs, project_dir: Path, home: P
 
 @pytest.mark.parametrize("said", ["", "null", "[]", "{", '{"id":2,"error":{"message":"no"}}', '{"id":2,"result":3}'])
 def test_a_program_that_says_something_else(programs: Programs, said: str) -> None:
-    """No answer of a program makes it raise anything else, and none takes away what was known."""
+    """Any other output gives at most this error, and the earlier list is kept."""
     for name in ("claude", "codex"):
         programs.tells(name)
         settings = programs.settings(name)
@@ -191,7 +193,7 @@ def test_a_program_that_says_something_else(programs: Programs, said: str) -> No
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"asked_at": 1e300}', b'{"models": [{"id": 5}]}'])
 def test_a_broken_file_is_no_list(programs: Programs, content: bytes) -> None:
-    """What was kept can be asked for again."""
+    """With a broken file, the list is empty and loaded again."""
     programs.tells("codex")
     settings = programs.settings("codex")
     agent = choose_agent("codex", settings)
@@ -203,7 +205,7 @@ def test_a_broken_file_is_no_list(programs: Programs, content: bytes) -> None:
 
 
 def test_nobody_asks_twice_at_a_time(programs: Programs) -> None:
-    """Whoever looks while somebody asks does not ask as well, unless they went away without an answer."""
+    """While one process asks an agent, others don't, unless it exited without an answer."""
     programs.tells("codex")
     agent = choose_agent("codex", programs.settings("codex"))
     known = model_list(agent)
@@ -215,7 +217,7 @@ def test_nobody_asks_twice_at_a_time(programs: Programs) -> None:
 
 
 def test_the_screen_waits_for_nobody(programs: Programs, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lists that are due are asked for elsewhere; what is known is offered at once, and the news when it is there."""
+    """Outdated lists load in the background. Known models are shown at once, and new ones when they arrive."""
     programs.tells("claude")
     programs.make("codex", "exec sleep 600")
     settings = programs.settings("claude", "codex")
@@ -232,7 +234,7 @@ def test_the_screen_waits_for_nobody(programs: Programs, monkeypatch: pytest.Mon
 
 
 def test_a_model_leads_to_its_agent(programs: Programs) -> None:
-    """Agent by agent, in the order of `auto`, with what each tells of it."""
+    """Models are listed by agent, in the order of `auto`, with each agent's details."""
     settings = all_three(programs, roles={"fast": "openai/gpt-9", "odd": "nobody/x"})
     refresh_all(due(agents_of("auto", settings)))
     choices = model_choices(None, settings)
@@ -243,7 +245,7 @@ def test_a_model_leads_to_its_agent(programs: Programs) -> None:
 
 
 def test_only_what_the_chosen_agent_has(programs: Programs) -> None:
-    """No model and no role is offered for an agent that would refuse it."""
+    """Models and roles that the agent would refuse are not offered."""
     settings = all_three(
         programs, roles={"fast": "openai/gpt-9", "deep": "opus"}, models=("openai/mine", "anthropic/mine")
     )
@@ -258,7 +260,7 @@ def test_only_what_the_chosen_agent_has(programs: Programs) -> None:
 
 
 def test_on_the_command_line(programs: Programs, project_dir: Path, home: Path) -> None:
-    """Grouped by agent, that of the settings first; one that fails keeps no other from being listed."""
+    """Models are grouped by agent, the agent in the settings first, even if another agent fails."""
     programs.tells("pi")
     programs.tells("claude")
     programs.make("codex", "echo broken >&2; exit 1")
@@ -287,7 +289,7 @@ def test_on_the_command_line(programs: Programs, project_dir: Path, home: Path) 
 
 
 def test_a_list_that_cannot_be_kept(programs: Programs, project_dir: Path, home: Path, tmp_path: Path) -> None:
-    """A refresh that cannot save the list reports it like the command that loads it, with the directory."""
+    """A refresh that cannot save the list fails with the error and the directory. Reading models still works."""
     programs.tells("codex")
     config = home / ".config" / "subdeck" / "config.yaml"
     config.parent.mkdir(parents=True)
@@ -300,7 +302,7 @@ def test_a_list_that_cannot_be_kept(programs: Programs, project_dir: Path, home:
 
 @pytest.mark.parametrize("signal", ["SIGINT", "SIGTERM", "SIGKILL"])
 def test_whoever_looks_may_go(programs: Programs, project_dir: Path, home: Path, signal: str) -> None:
-    """An agent that hangs ends with the command that asked it, however that ends."""
+    """A hanging agent ends with the command that asked it, however that command ends."""
     programs.make("codex", "exec sleep 600")
     config = home / ".config" / "subdeck" / "config.yaml"
     config.parent.mkdir(parents=True)

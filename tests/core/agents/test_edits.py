@@ -1,4 +1,4 @@
-"""Edits as diffs: what agents call their tools with, and what these say they have changed."""
+"""Edits as diffs, from the arguments of tool calls and from their results."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def a_result(diff: str) -> ToolResult:
 
 
 def shown(event: Event) -> list[str]:
-    """The lines of a diff with their numbers."""
+    """Return the lines of a diff with their numbers."""
     return [f"{'' if line.number is None else line.number}{line.sign}{line.text}" for line in diff_of(event)]
 
 
@@ -78,7 +78,7 @@ CALLS = {
 
 @pytest.mark.parametrize("name", CALLS)
 def test_calls_that_edit_are_shown_as_diffs(name: str) -> None:
-    """Whatever an agent calls the old and the new text, they are shown as one diff."""
+    """The old and the new text are shown as a diff, under any names that an agent has for them."""
     call, lines = CALLS[name]
     assert lines == shown(call)
     assert is_edit(call)
@@ -96,7 +96,7 @@ def test_calls_that_edit_are_shown_as_diffs(name: str) -> None:
     ],
 )
 def test_other_calls_are_no_edits(call: ToolCall) -> None:
-    """A call that replaces and writes nothing has no diff, whatever its arguments hold."""
+    """A call that doesn't edit has no diff, even with arguments of an edit."""
     assert diff_of(call) == []
     assert not is_edit(call)
 
@@ -127,7 +127,7 @@ RESULTS = {
 
 @pytest.mark.parametrize("name", RESULTS)
 def test_results_keep_their_line_numbers(name: str) -> None:
-    """A diff that the agent gives is shown with the numbers that it has."""
+    """A diff from the agent is shown with its line numbers."""
     diff, lines = RESULTS[name]
     assert lines == shown(a_result(diff))
     assert is_edit(a_result(diff))
@@ -135,7 +135,7 @@ def test_results_keep_their_line_numbers(name: str) -> None:
 
 
 def test_far_lines_are_left_out() -> None:
-    """Of unchanged lines three stand before a change and three after it."""
+    """Three unchanged lines are kept before and after a change."""
     old = [f"line {number}" for number in range(40)]
     new = [*old[:10], "new", *old[10:30], "newer", *old[31:]]
     lines = diff_of(a_call("edit", path="", oldText="\n".join(old), newText="\n".join(new)))
@@ -156,7 +156,9 @@ texts = st.text(st.sampled_from("ab\n\x1b\t\u202e"), max_size=40)
 
 @given(texts, texts)
 def test_nothing_of_an_edit_is_lost(old: str, new: str) -> None:
-    """All removed lines are of the old text and all added ones of the new, in their order, and no line is unsafe."""
+    """Removed lines come from the old text, added ones from the new, in their order, and every line is safe
+    to print.
+    """
     lines = diff_of(a_call("edit", oldText=old, newText=new))
     assert all(line.text == plain(line.text) and "\n" not in line.text for line in lines)
     if old != new and GAP not in [line.text for line in lines]:
@@ -168,14 +170,14 @@ def test_nothing_of_an_edit_is_lost(old: str, new: str) -> None:
 
 @given(st.text(st.sampled_from("@-+ 1,\\\n*/x\x1b"), max_size=80))
 def test_any_diff_can_be_read(diff: str) -> None:
-    """What an agent calls a diff may be anything."""
+    """Any text is accepted as a diff."""
     for event in (a_result(diff), a_call("edit", changes=[{"path": "a", "kind": "update", "diff": diff}])):
         assert all("\n" not in line.text and "\x1b" not in line.text for line in diff_of(event))
         assert effort(event) == 0
 
 
 def test_the_work_is_bounded() -> None:
-    """Texts that would take too long to compare are shown old first, then new; both are counted before."""
+    """Texts that would take too long to compare are shown old first, then new. Both count as effort before."""
     old, new = ("\n".join(f"{word} {number}" for number in range(2000)) for word in ("old", "new"))
     call = a_call("edit", oldText=old, newText=new)
     assert effort(call) == EFFORT
@@ -206,13 +208,13 @@ def recorded(stream: Any, path: str) -> list[ToolResult | ToolCall]:
     ],
 )
 def test_recorded_edits_have_diffs(stream: type[Any], path: str, lines: list[str]) -> None:
-    """What real agents said they had changed is kept with its line numbers."""
+    """Edits reported by real agents are kept with their line numbers."""
     results = [event for event in recorded(stream(), path) if isinstance(event, ToolResult)]
     assert shown(results[0])[: len(lines)] == lines
 
 
 def test_pi_before_1_0_says_its_diff_in_another_form() -> None:
-    """Where there is no patch, the lines that pi shows to people are kept."""
+    """Without a patch, the lines that pi shows are kept."""
     line = {
         "type": "tool_execution_end",
         "toolCallId": "c",
@@ -225,7 +227,7 @@ def test_pi_before_1_0_says_its_diff_in_another_form() -> None:
 
 
 def test_acp_agents_may_say_texts_without_arguments() -> None:
-    """Of an agent that does not say what it calls its tools with, the texts that it shows make the diff."""
+    """If an agent reports no arguments, the diff comes from the texts that it shows."""
     stream = AcpStream()
     events: list[Event] = []
     for status, content in (
@@ -248,7 +250,7 @@ def a_diff(path: str, old: str | None, new: str) -> dict[str, Any]:
 
 
 def test_codex_says_what_it_changes() -> None:
-    """The app-server gives a diff of each changed file."""
+    """The app-server reports a diff of each changed file."""
     item = {
         "id": "1",
         "type": "fileChange",
@@ -261,7 +263,7 @@ def test_codex_says_what_it_changes() -> None:
 
 
 def test_long_diffs_are_cut_and_say_so() -> None:
-    """Of a diff as much is kept as of every other result."""
+    """A diff is cut at the same limit as other results."""
     line = {
         "type": "tool_execution_end",
         "toolCallId": "c",

@@ -1,4 +1,4 @@
-"""What each agent makes of each field of a preset: it is told, refused or warned of; nothing is quietly dropped."""
+"""Each field of a preset with each agent: passed on, refused or warned about, never dropped silently."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ AGENTS = {
     "acp": ("", ""),
     "offline": ("", ""),
 }
-"""By name: a version, and a model that it takes."""
+"""By name: a version, and a model that the agent accepts."""
 
 
 def kind_of(name: str) -> str:
@@ -41,7 +41,7 @@ def kind_of(name: str) -> str:
 
 
 class Bench:
-    """Plans a run of a preset on one of the agents, as if it was installed, and says what its child would be told."""
+    """Plans a run of a preset on an agent that looks installed, and returns the agent's command and input."""
 
     def __init__(self, name: str, root: Path) -> None:
         self.name = name
@@ -60,7 +60,7 @@ class Bench:
         self._workspace = Workspace(Project(str(root)), str(root), settings)
 
     def plan(self, fields: str) -> PlannedRun:
-        """Raises SubdeckError where the agent refuses."""
+        """Plan a run. Raises SubdeckError if the agent refuses it."""
         model = f"model: {self.model}\n" if self.model and "model:" not in fields else ""
         head = f"name: scout\ndescription: d\n{model}{fields}"
         preset = parse_preset(f"---\n{head}\n---\n", str(self.root / "scout.md"), PresetSource.PROJECT)
@@ -70,7 +70,7 @@ class Bench:
         return plan.decide(background=True, launched_by=LaunchedBy("operator", LauncherKind.CLI))
 
     def told(self, planned: PlannedRun) -> str:
-        """Return argv, environment and what is said on stdin, without what differs from run to run."""
+        """Return argv, environment and stdin, without the values that differ between runs."""
         meta = planned.meta
         run_dir = self.root / "run"
         run_dir.mkdir(exist_ok=True)
@@ -103,16 +103,17 @@ def bench(request: pytest.FixtureRequest, project_dir: Path, home: Path, monkeyp
 
 
 TOLD, OURS, WARNED, REFUSED, ANYWAY = "told", "ours", "warned", "refused", "anyway"
-"""The child is told; launcher or wrapper see to it; a warning says what is less; the launch is refused; the agent does
-so without being told."""
+"""The agent gets the field, the launcher or wrapper enforces it, a warning names the limit, the launch is refused, or
+the agent does so by default.
+"""
 
 ASKED = "asked"
-"""The wrapper sees to it where the child can be asked, so it is refused where it cannot."""
+"""The wrapper enforces it with an agent that asks, and otherwise the launch is refused."""
 LISTENS = "listens"
-"""The wrapper sees to it where the child can be talked to, and anyway where it cannot."""
+"""The wrapper enforces it in interactive runs. Other runs do so by default."""
 
 CASES: dict[str, dict[str, str]] = {
-    "model: x/y": {"": TOLD, "claude codex codex-exec": REFUSED, "offline": ANYWAY},  # it uses none, and says so
+    "model: x/y": {"": TOLD, "claude codex codex-exec": REFUSED, "offline": ANYWAY},  # prints that it uses none
     "thinking: high": {"": TOLD, "claude": WARNED},
     "thinking: off": {"": TOLD},
     "thinking: minimal": {"": TOLD, "claude": WARNED},
@@ -132,11 +133,11 @@ CASES: dict[str, dict[str, str]] = {
     "context_files: true": {"": ANYWAY, "acp": WARNED},
     "context_files: false": {"": TOLD, "claude acp": WARNED},
     "project_resources: true": {"": ANYWAY},
-    # The offline agent loads nothing of a project.
+    # The offline agent loads nothing from the project.
     "project_resources: false": {"": WARNED, "pi-1": TOLD, "acp": REFUSED, "offline": ANYWAY},
-    "inherit_context: true": {"": ANYWAY},  # as the settings have it
+    "inherit_context: true": {"": ANYWAY},  # like the setting
     "inherit_context: false": {"": TOLD},
-    "structured_result: true": {"": TOLD, "codex-exec": REFUSED, "acp": WARNED},  # of how it is told
+    "structured_result: true": {"": TOLD, "codex-exec": REFUSED, "acp": WARNED},  # about the way the tool is passed
     "structured_result: true\nmax_attempts: 5": {"": TOLD, "codex-exec": REFUSED, "acp": WARNED},
     "sticky: true": {"": OURS},
     "session: none": {"": TOLD, "acp": REFUSED},
@@ -155,7 +156,7 @@ CASES: dict[str, dict[str, str]] = {
     "max_tokens: 5": {"": OURS, "acp": REFUSED},
     "max_turns: 5": {"": OURS, "codex-exec acp": REFUSED},
 }
-"""By field: what becomes of it, for all agents but those that are named."""
+"""By field: the effect for all agents except the named ones."""
 
 OF_THE_PRESET = {
     "name",
@@ -169,13 +170,13 @@ OF_THE_PRESET = {
     "check",
     "worktree",
 }
-"""Not the agent's affair, or another name of `tools`."""
+"""Fields that do not concern the agent, and other names of `tools`."""
 SEEN_TO = ("limits", "session_lock", "max_attempts", "talk", "permissions", "answer_timeout", "idle_timeout")
-"""Of the record, by which the wrapper sees to a field."""
+"""Fields of the run's metadata that the wrapper enforces."""
 
 
 def became(bench: Bench, fields: str) -> tuple[str, str]:
-    """Return what becomes of a field, and in which words."""
+    """Return the effect of a field, and the error or warning."""
     without = bench.plan("")
     try:
         planned = bench.plan(fields)
@@ -191,7 +192,7 @@ def became(bench: Bench, fields: str) -> tuple[str, str]:
 
 @pytest.mark.parametrize("fields", CASES)
 def test_what_becomes_of_a_field(bench: Bench, fields: str) -> None:
-    """What is refused is said with the field, the agent and a way out; what is only advice, with the field or value."""
+    """A refusal names the field, the agent and the way out. A warning names the field or value."""
     table = CASES[fields]
     expected = next((what for names, what in table.items() if bench.name in names.split()), table[""])
     what, words = became(bench, fields)
@@ -216,6 +217,6 @@ def test_what_becomes_of_a_field(bench: Bench, fields: str) -> None:
 
 
 def test_every_field_of_a_preset_is_in_the_table() -> None:
-    """A new field says what each agent makes of it."""
+    """A new field needs an entry for each agent."""
     named = {line.partition(":")[0] for fields in CASES for line in fields.splitlines()}
     assert FIELDS.keys() - OF_THE_PRESET == named

@@ -1,4 +1,4 @@
-"""The agents' own programs for people: how they are started, and what their conversations say was said there."""
+"""The agents' interactive programs: their command lines, and the text read from their conversations."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LISTED = Tools(ToolPolicy.ALLOW, ("bash", "read"))
 
 
 def started(tmp_path: Path, kind: str, session: str | None = "0198-4a", **meta: Any) -> tuple[str, ...]:
-    """Return the words after the program."""
+    """Return the arguments after the program."""
     program = interactive_side(kind)
     assert program is not None
     (tmp_path / "prompt.md").write_text("Look.")
@@ -33,7 +33,7 @@ def started(tmp_path: Path, kind: str, session: str | None = "0198-4a", **meta: 
 
 @pytest.mark.parametrize("talk", [False, True])
 def test_the_same_model_and_tools(tmp_path: Path, talk: bool) -> None:
-    """It gets model, tools and conversation of the run, and nothing that is for programs, however its child is run."""
+    """It gets the run's model, tools and conversation, without flags for non-interactive use."""
     words = started(tmp_path, "pi", talk=talk, resolved_model="fake/test")
     assert ("--model", "fake/test", "--session", str(tmp_path / "child-session.jsonl")) == words[:4]
     assert "--mode" not in words
@@ -47,13 +47,13 @@ def test_the_same_model_and_tools(tmp_path: Path, talk: bool) -> None:
 
 
 def test_rules_are_asked_about(tmp_path: Path) -> None:
-    """Nothing is allowed beforehand where rules of the run ask or deny: whoever sits there is asked."""
+    """If rules ask or deny, nothing is allowed in advance, and the interactive program asks."""
     words = started(tmp_path, "claude", talk=True, permissions=Permissions(ask=("bash",)))
     assert "--allowedTools" not in words
 
 
 def test_no_conversation_yet(tmp_path: Path) -> None:
-    """Codex tells the id of a conversation itself: one that it has not begun cannot be opened."""
+    """Codex assigns the ids of conversations, so one without an id cannot be opened."""
     with pytest.raises(LaunchError, match="had not begun a conversation"):
         started(tmp_path, "codex", None)
 
@@ -63,7 +63,7 @@ def test_no_conversation_yet(tmp_path: Path) -> None:
     "line", ["", "{", "[]", '{"type":7,"message":[],"payload":"x"}', '{"type":"message","message":{}}']
 )
 def test_lines_that_say_nothing(kind: str, line: str) -> None:
-    """Whatever stands in a conversation, reading it does not fail, and makes up nothing."""
+    """Reading a malformed conversation neither fails nor invents events."""
     program = interactive_side(kind)
     assert program is not None
     said = program.read([line.encode(), b"\xff\xfe", json.dumps({"payload": {"type": "item_completed"}}).encode()], "x")

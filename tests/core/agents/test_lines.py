@@ -1,4 +1,4 @@
-"""Cutting a child's output into lines."""
+"""Splitting an agent's output into lines."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def cut(content: bytes, chance: random.Random, largest: int) -> list[bytes]:
 
 
 def expected(content: bytes) -> list[bytes]:
-    """What the lines of `content` are, said as plainly as it goes."""
+    """Return the lines of `content`, computed in the simplest way."""
     lines = content.split(b"\n")
     if not lines[-1]:
         lines.pop()
@@ -62,7 +62,7 @@ def expected(content: bytes) -> list[bytes]:
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(40))
 def test_chunks_do_not_matter(seed: int) -> None:
-    """However the output is cut into chunks, its lines are the same, with or without a newline at the end."""
+    """In chunks of any size, the lines are the same, with or without a newline at the end."""
     chance = random.Random(seed)
     content = b"\n".join(chance.choices(MATERIAL, k=30)) + chance.choice((b"", b"\n"))
     assert expected(content) == pieces(cut(content, chance, chance.choice((1, 7, 40, 5000))))
@@ -75,7 +75,7 @@ def test_only_newlines_end_lines() -> None:
 
 
 def test_update_lines_are_not_held() -> None:
-    """Of a line that a later one repeats no more than a chunk is kept, however long it grows."""
+    """At most one chunk of an update line is held, however long the line gets."""
     splitter = LineSplitter(UPDATES)
     chunk = b"y" * 65536
     assert [] == list(splitter.split(UPDATE))
@@ -87,14 +87,14 @@ def test_update_lines_are_not_held() -> None:
 
 
 def test_a_long_update_in_one_chunk_is_not_held() -> None:
-    """An update line of which a first chunk has much more than its head is held up to its head."""
+    """An update line that is long in its first chunk is held only up to its head."""
     splitter = LineSplitter(UPDATES)
     assert [] == list(splitter.split(UPDATE + b"y" * 200_000))
     assert splitter.held <= UPDATE_HEAD
 
 
 def test_endless_lines_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A line without an end takes no more memory than the limit, and the next line is whole."""
+    """A line without an end uses no more memory than the limit, and the next line is complete."""
     monkeypatch.setattr(module, "LINE_LIMIT", 1000)
     splitter = LineSplitter(UPDATES)
     for _ in range(100):
@@ -104,13 +104,13 @@ def test_endless_lines_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_nothing_is_nothing() -> None:
-    """No output is no line, and an empty line is one."""
+    """Without output there are no lines, and an empty line is a line."""
     assert [] == pieces([])
     assert [b"", b""] == pieces([b"\n", b"\n"])
 
 
 def test_without_prefixes() -> None:
-    """An agent without update lines gets every line whole."""
+    """An agent without update lines gets every line complete."""
     splitter = LineSplitter(Updates())
     assert [UPDATE + b"}"] == [*splitter.split(UPDATE), *splitter.split(b"}\n")]
 
@@ -119,7 +119,7 @@ def test_without_prefixes() -> None:
 @pytest.mark.parametrize("size", [100, UPDATE_HEAD, 10 * UPDATE_HEAD, UPDATE_MOST // 2])
 @pytest.mark.parametrize("largest", [997, 65536, 10**7])
 def test_a_long_delta_is_whole(size: int, largest: int) -> None:
-    """An update line is held as far as its delta goes, and no further."""
+    """An update line is held to the end of its delta, and no further."""
     line = DELTA + b"\\n" * (size // 2) + b'","partial":"' + b"y" * (2 * UPDATE_MOST) + b'"}}'
     (piece,) = pieces(cut(line + b"\n", random.Random(1), largest))
     delta = UPDATES.text(piece)
@@ -128,7 +128,7 @@ def test_a_long_delta_is_whole(size: int, largest: int) -> None:
 
 
 def test_an_endless_delta_is_cut() -> None:
-    """A delta without an end takes no more memory than is looked at."""
+    """A delta without an end uses no more memory than the limit."""
     splitter = LineSplitter(UPDATES)
     assert [] == list(splitter.split(DELTA))
     for _ in range(100):
@@ -140,7 +140,7 @@ def test_an_endless_delta_is_cut() -> None:
     (rb"\u00", ""), (rb"\\", "\\"), (rb"\\u00", "\\u00"), (rb"\\\u00e", "\\"),
 ])  # fmt: skip
 def test_a_cut_escape(end: bytes, expected: str) -> None:
-    """Of a delta that is cut within an escape the rest is whole; an escaped backslash begins none."""
+    """A delta cut within an escape keeps the text before it, and an escaped backslash starts no escape."""
     delta = UPDATES.text(DELTA + b"a" + end)
     assert delta is not None
     assert "a" + expected == unescaped(delta)
@@ -165,5 +165,5 @@ def test_a_cut_escape(end: bytes, expected: str) -> None:
     ],
 )
 def test_the_words_of_a_provider(text: str, expected: str) -> None:
-    """An error that pi hands on as JSON is told as its message, behind the number; any other text stays as it is."""
+    """An error that pi passes on as JSON becomes its message after the number, and other texts stay unchanged."""
     assert expected == error_words(text)

@@ -24,7 +24,7 @@ SOON, LONG_AGO = 4e12, 1e12
 
 @pytest.fixture
 def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Programs of all agents, alone on PATH, and no key in the environment."""
+    """Programs of all agents, with only these on PATH, and no key in the environment."""
     directory = tmp_path / "programs"
     directory.mkdir()
     for name in ("claude", "codex", "pi", "gemini"):
@@ -74,7 +74,7 @@ OAUTH = "~/.claude/.credentials.json"
 def test_claude_code(
     programs: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, Any], variables: dict[str, str], expected: object
 ) -> None:
-    """A key, a login that can be used, or settings that bring one; what cannot be read is unknown."""
+    """A key, a usable login, or settings with one count as logged in. An unreadable login is unknown."""
     for path, content in files.items():
         write(path, content)
     for name, value in variables.items():
@@ -83,7 +83,7 @@ def test_claude_code(
 
 
 def test_claude_code_elsewhere(programs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The directory that CLAUDE_CONFIG_DIR names is the one that is read, from the settings of the agent too."""
+    """The login is read from the directory in CLAUDE_CONFIG_DIR, also if the agent's settings set it."""
     write(f"{tmp_path}/work/.credentials.json", {"claudeAiOauth": {"refreshToken": "r"}})
     assert (OUT, "") == login("claude")
     own = AgentSettings(command=("claude",), env={"CLAUDE_CONFIG_DIR": f"{tmp_path}/work"})
@@ -113,7 +113,7 @@ MOCK = 'model_provider = "mock"\n[model_providers.mock]\n'
 def test_codex(
     programs: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, Any], variables: dict[str, str], expected: object
 ) -> None:
-    """A key, a login, or the key of the provider that its settings name; a provider without a key is unknown."""
+    """A key, a login, or the key of the configured provider counts. A provider without a key is unknown."""
     for path, content in files.items():
         write(path, content)
     for name, value in variables.items():
@@ -141,7 +141,7 @@ CUSTOM = {"providers": {"own": {"baseUrl": "http://localhost", "apiKey": "k", "m
 def test_pi(
     programs: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, Any], variables: dict[str, str], expected: object
 ) -> None:
-    """A key or login of any provider, or models of the user's own; an extension may bring more than can be seen."""
+    """A key or login of any provider, or the user's own models, count. With an extension, the login is unknown."""
     for path, content in files.items():
         write(path, content)
     for name, value in variables.items():
@@ -153,7 +153,7 @@ def test_pi(
 def test_pi_by_its_last_list(
     programs: Path, monkeypatch: pytest.MonkeyPatch, models: tuple[Model, ...], expected: LoginState
 ) -> None:
-    """What pi listed when it was asked last decides, while nothing that the list depends on has changed."""
+    """pi's last list decides, while nothing that it depends on has changed."""
     monkeypatch.setenv("GITHUB_TOKEN", "t")
     known = pi_list(choose_agent("pi", Settings()))
     known.keep(models, known.key)
@@ -161,7 +161,9 @@ def test_pi_by_its_last_list(
 
 
 def test_all_that_can_be_named(programs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each agent has its version and its login, or why it cannot be used and the way out; no process is started."""
+    """Each agent has its version and login, or the reason why it is unusable with a way out, without starting a
+    process.
+    """
 
     def refuse(*_: object, **__: object) -> None:
         raise AssertionError("a process was started")
@@ -185,7 +187,7 @@ def test_all_that_can_be_named(programs: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_the_version_of_a_native_installation(programs: Path, tmp_path: Path) -> None:
-    """Claude Code's own installer puts the version into the path that `claude` is a link to."""
+    """Claude Code's own installer puts the version into the target path of the `claude` link."""
     native = tmp_path / "share/claude/versions/2.1.330"
     native.parent.mkdir(parents=True)
     (programs / "claude").rename(native)
@@ -194,7 +196,7 @@ def test_the_version_of_a_native_installation(programs: Path, tmp_path: Path) ->
 
 
 def test_a_login_ends(programs: Path) -> None:
-    """A token without a way to renew it counts until the moment it expires."""
+    """A token that cannot be renewed counts until it expires."""
     for seconds, expected in ((60, IN), (-60, OUT)):
         write(OAUTH, {"claudeAiOauth": {"accessToken": "a", "expiresAt": (time.time() + seconds) * 1000}})
         assert expected == login("claude")[0]

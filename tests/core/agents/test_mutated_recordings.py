@@ -1,4 +1,4 @@
-"""Recorded streams of all agents, cut, mixed up and damaged: none is taken for a success that it does not report."""
+"""Recorded streams of all agents, cut, mixed up and damaged: none becomes a success without reporting it."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ pytestmark = pytest.mark.fuzz
 
 CASES = sorted(str(file.parent.relative_to(RECORDINGS)) for file in RECORDINGS.rglob("exit.txt"))
 LINES_MOST = 200
-"""Of a recording in which each line is mutated in several ways."""
+"""Most lines of a recording for mutating each line in several ways."""
 
 DAMAGES = EXAMPLES // 5
-"""Of each recording."""
+"""Damaged copies of each recording."""
 
 LAST_WORDS = {
     "pi": (b'{"type":"agent_end"', b'{"type":"agent_settled"'),
@@ -36,7 +36,7 @@ LAST_WORDS = {
     "codex": (b'{"type":"turn.completed"', b'{"method":"turn/completed"'),
     "acp": (b'"stopReason"',),
 }
-"""By kind: what stands in a line by which an agent says that it has finished."""
+"""By kind: text in the line that reports the agent's end."""
 
 
 @cache
@@ -60,7 +60,7 @@ def is_last_word(case: str, line: bytes) -> bool:
 
 
 def outcome_of(stream: Stream) -> Outcome:
-    """How a child ended that exited with 0 after it."""
+    """Return the outcome of an agent that exited with 0 after this stream."""
     return decide(stream.facts, exit=ChildExit.of(0))
 
 
@@ -89,7 +89,7 @@ def encoded(value: object, **how: Any) -> bytes:
 
 @pytest.mark.parametrize("case", CASES)
 def test_nothing_is_completed_before_its_last_word(case: str) -> None:
-    """Wherever a stream breaks off, exit code 0 makes no success of it; nor is one that says it all but the end."""
+    """A stream cut before its end, or without it, is not a success, even with exit code 0."""
     stream = stream_of(case)
     for line in lines_of(case):
         stream.feed(line)
@@ -102,7 +102,7 @@ def test_nothing_is_completed_before_its_last_word(case: str) -> None:
 
 @pytest.mark.parametrize("case", CASES)
 def test_what_is_not_known_changes_nothing(case: str) -> None:
-    """Lines and fields of another version, and words of some other program between them, are passed over."""
+    """Lines and fields of another version, and output of other programs between them, are skipped."""
     foreign = (
         *(b'{"type":"no_such","subtype":"x","session_id":"s"}', b'{"method":"no/such","params":{}}', b""),
         *(b'{"type":"system","subtype":"no_such"}', b'{"jsonrpc":"2.0","method":"session/no_such"}', b"npm warn x"),
@@ -120,18 +120,18 @@ def test_what_is_not_known_changes_nothing(case: str) -> None:
 
 @pytest.mark.parametrize("case", CASES)
 def test_the_order_of_keys_and_blanks_mean_nothing(case: str) -> None:
-    """JSON that is written in another way says the same."""
+    """JSON with other spacing or key order has the same meaning."""
     turned = [dict(reversed(line.items())) if isinstance(line, dict) else line for line in as_objects(case)]
     expected, found = (ended(played(case, lines)) for lines in (list(lines_of(case)), list(map(encoded, turned))))
-    if "h_sig" in case:  # of a message that pi did not end, only lines in its own order are read
+    if "h_sig" in case:  # a message that pi did not end is read only in pi's own order
         expected, found = expected[:2], found[:2]
     assert expected == found
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_damage_is_survived(case: str) -> None:
-    """Fields that are missing or of another type, lines that are swapped, repeated or left out raise nothing, and what
-    is completed in spite of it has an answer.
+    """Missing or wrong fields, and swapped, repeated or missing lines, raise nothing. A run completed despite them has
+    an answer.
     """
     chance = random.Random(case)
     whole = as_objects(case)
@@ -155,7 +155,7 @@ WRONG: tuple[Any, ...] = (None, 5, -1.5, True, "x", [], {}, [{}], ["x"], {"type"
     ],
 )
 def test_every_field_may_be_anything(case: str) -> None:
-    """Each value of a recording is exchanged for others, by and by of every type, and nothing raises."""
+    """Each value of a recording is replaced by values of other types, and nothing raises."""
     whole = as_objects(case)
     turn = count()
     encoded_whole = [encoded(line, separators=(",", ":")) for line in whole]
@@ -172,7 +172,7 @@ def test_every_field_may_be_anything(case: str) -> None:
 
 
 def _places(value: Any) -> Iterator[tuple[Any, Any]]:
-    """Yield every place of a value, as what holds it and a key."""
+    """Yield every position in a value, as its container and key."""
     pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, inner in list(pairs):
         yield value, key

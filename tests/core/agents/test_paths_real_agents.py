@@ -39,13 +39,13 @@ pytestmark = pytest.mark.agents
 
 
 class Answers:
-    """Allows all that a run asks, and keeps what the rules of a run would say before."""
+    """Allows all requests, and stores what rules would have decided before."""
 
     def __init__(self, kind: str, cwd: str) -> None:
         self._kind, self._cwd = kind, cwd
         self.seen: dict[str, Request] = {}
         self.said: dict[str, tuple[bool, bool, bool]] = {}
-        """By the text that is written: allowed in `src`, denied in `.git`, allowed everywhere."""
+        """By the written text: allowed in `src`, denied in `.git`, allowed everywhere."""
 
     def until_ended(self, engine: Engine, run: RunSnapshot, look: Callable[[], object]) -> None:
         def ended() -> bool:
@@ -68,7 +68,7 @@ class Answers:
 
 
 def check(said: dict[str, tuple[bool, bool, bool]], where: dict[str, str], cwd: str) -> None:
-    """See that what was written lies where a rule allows it, and that what lies in `.git` is denied."""
+    """Check that allowed writes are where their rule allows them, and that writes to `.git` are denied."""
     for mark, file in where.items():
         in_src, is_denied, is_free = said.get(mark, (False, False, False))
         assert not in_src or file.startswith(f"{cwd}/src/"), (mark, file)
@@ -141,14 +141,14 @@ def test_where_claude_code_looks_for_names(claude: Lab) -> None:
 
 
 def together(*calls: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield turns in which several of these calls are made at once."""
+    """Yield turns with several of these calls at once."""
     steps = [step for turn in calls for step in turn["steps"]]
     for at in range(0, len(steps), 20):
         yield {"steps": [{"tool_calls": [each for step in steps[at : at + 20] for each in step["tool_calls"]]}]}
 
 
 def all_allowed(claude: Lab, preset: str) -> RunSnapshot:
-    """Run it to its end, and allow all that it asks."""
+    """Run a preset to its end, and allow all requests."""
     run = claude.start(preset=preset)
     claude.end(run, Verdict.ALLOW)
     return run

@@ -1,4 +1,4 @@
-"""Roles: where they are set, what they stand for, and what is wrong with them."""
+"""Roles: where they are set, the models that they name, and their errors."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ def resolved(ref: str, **roles: str) -> ResolvedModel:
 )
 @pytest.mark.parametrize("key", ["fast", "@fast"])
 def test_a_role_of_pi(providers: Path, key: str, target: str, model: str, thinking: str | None) -> None:
-    """Roles are read from pi's providers.json, and stand for any literal form."""
+    """Roles are read from pi's providers.json, in any literal form."""
     providers.write_text(json.dumps({"roles": {key: target}, "other": [1]}))
 
     assert ResolvedModel("@fast", model, "call", thinking) == resolved("@fast")
 
 
 def test_the_settings_go_first(providers: Path) -> None:
-    """A role of the settings is not looked for elsewhere, so that a broken providers.json does not matter."""
+    """A role in the settings comes first, so a broken providers.json does not matter."""
     providers.write_text("{")
 
     assert "openai/gpt" == resolved("@fast", fast="openai/gpt").resolved
@@ -66,7 +66,9 @@ def test_the_settings_go_first(providers: Path) -> None:
     ],
 )
 def test_a_role_that_leads_nowhere(providers: Path, target: str, why: str) -> None:
-    """A role names a model: another role, itself, nothing and the unknown are told apart, with where to mend it."""
+    """A role that names another role, itself, nothing or an unknown model has its own error, with the place
+    to fix it.
+    """
     providers.write_text(json.dumps({"roles": {"fast": target, "other": "openai/gpt"}}))
     with pytest.raises(ModelError) as caught:
         resolved("@fast")
@@ -78,7 +80,7 @@ def test_a_role_that_leads_nowhere(providers: Path, target: str, why: str) -> No
 
 
 def test_a_role_nobody_has_set(providers: Path) -> None:
-    """An unknown role is told apart from a missing resolver, and comes with the roles there are."""
+    """An unknown role differs from a missing resolver, and its error lists the known roles."""
     providers.write_text(json.dumps({"roles": {"deep": "openai/gpt"}}))
     with pytest.raises(ModelError, match="unknown role; known: @deep, @wide"):
         resolved("@qqqq", wide="openai/gpt")
@@ -89,7 +91,7 @@ def test_a_role_nobody_has_set(providers: Path) -> None:
 
 
 def test_no_roles_at_all() -> None:
-    """Where no role is set anywhere the built-in resolver has nothing to say."""
+    """If no role is set, the built-in resolver does nothing."""
     probe = Probe("@fast")
     RolesResolver({}, KNOWN)(probe)
 
@@ -99,7 +101,7 @@ def test_no_roles_at_all() -> None:
 
 
 def test_what_is_answered_or_literal_is_left_alone() -> None:
-    """The cooperative form of resolvers: return when it is answered already, or not about roles."""
+    """The resolver skips models that are already resolved, or that are not roles."""
     answered, literal = Probe("@fast", resolved="a/b"), Probe("anthropic/haiku")
     for probe in (answered, literal):
         RolesResolver({"fast": "openai/gpt"}, KNOWN)(probe)
@@ -121,7 +123,7 @@ def test_what_is_answered_or_literal_is_left_alone() -> None:
     ],
 )
 def test_a_broken_file(providers: Path, content: bytes, why: str) -> None:
-    """What cannot be read is an error with its path, not an unknown role."""
+    """A file that cannot be read is an error with its path, not an unknown role."""
     providers.write_bytes(content)
     with pytest.raises(ModelError, match=why):
         provider_roles()
@@ -134,14 +136,14 @@ def test_a_broken_file(providers: Path, content: bytes, why: str) -> None:
 
 @pytest.mark.parametrize("content", ['{"providers": {}}', '{"roles": {}}'])
 def test_a_file_without_roles(providers: Path, content: str) -> None:
-    """A file that says nothing of roles sets none."""
+    """A file without roles sets none."""
     assert {} == provider_roles()
     providers.write_text(content)
     assert {} == provider_roles()
 
 
 def test_another_agent_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`PI_CODING_AGENT_DIR` moves providers.json with everything else of pi."""
+    """`PI_CODING_AGENT_DIR` moves providers.json with pi's other files."""
     (tmp_path / "providers.json").write_text('{"roles": {"fast": "openai/gpt"}}')
     monkeypatch.setenv("PI_CODING_AGENT_DIR", str(tmp_path))
 
@@ -151,7 +153,7 @@ def test_another_agent_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize(("parent", "model"), [("anthropic/haiku", "anthropic/haiku"), (None, "")])
 @pytest.mark.parametrize("call", ["@fast", None])
 def test_a_role_may_be_inherited(call: str | None, parent: str | None, model: str) -> None:
-    """A role that stands for `inherit` is the parent's model, and without a known one the agent's own default."""
+    """A role set to `inherit` is the parent's model. If that is unknown, the agent's own default is used."""
     settings = Settings(roles={"fast": "inherit"}, default_model="@fast")
     source = "call" if call else "default_model"
     expected = ResolvedModel("@fast", model, source, inherits=True)

@@ -1,4 +1,4 @@
-"""Which rules an agent is held to: what is refused or warned of before anything is started."""
+"""Rules that an agent can enforce, and the errors and warnings before anything is started."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ OFFLINE = AgentChoice("offline", ("/bin/x",), ("read", "grep"), False, kind="off
     ],
 )
 def test_a_rule_for_a_tool_that_may_be_misspelt(rules: Permissions, warning: str) -> None:
-    """A rule for a tool that is not there decides nothing: where its name is like that of another, that is said."""
+    """A rule for an unknown tool has a warning if its name is similar to a known one."""
     said = settled(CLAUDE, Wanted(permissions=rules, talk=True))
     assert warning in "".join(said)
     assert bool(said) is bool(warning)
@@ -33,7 +33,7 @@ def test_a_rule_for_a_tool_that_may_be_misspelt(rules: Permissions, warning: str
 
 @pytest.mark.parametrize("rule", ["Glob", "ls"])
 def test_a_rule_by_another_name_of_a_tool(rule: str) -> None:
-    """A tool of Claude Code has one name in rules."""
+    """A Claude Code tool has only one name in rules."""
     with pytest.raises(
         UsageError, match=r"permissions\.ask: claude cannot enforce .* (called find here|its find tool)"
     ):
@@ -46,11 +46,11 @@ def test_a_rule_by_another_name_of_a_tool(rule: str) -> None:
         (Permissions(ask=("read",)), "permissions.ask"),
         (Permissions(deny=("read(x)",)), "permissions.deny"),
         (Permissions(deny=("mcp__*",)), "permissions.deny"),
-        (Permissions(deny=("read",)), "permissions.deny"),  # it cannot be told to do without, and lists no tools
+        (Permissions(deny=("read",)), "permissions.deny"),  # it cannot be started without a tool, and lists no tools
     ],
 )
 def test_a_run_that_is_not_talked_to_asks_nobody(rules: Permissions, field: str) -> None:
-    """A rule that needs somebody to decide is refused there, with the field, the rule and what to do."""
+    """In a non-interactive run, a rule that must ask is refused, with the field, the rule and the way out."""
     with pytest.raises(UsageError, match="a non-interactive run cannot ask") as caught:
         settled(OFFLINE, Wanted(permissions=rules, talk=False))
     assert (field, True) == (caught.value.where, "deny whole tools by name" in caught.value.hint)
@@ -76,5 +76,5 @@ def test_a_run_that_is_not_talked_to_asks_nobody(rules: Permissions, field: str)
     ],
 )
 def test_what_codex_can_be_made_to_ask_about(rule: str, can: bool) -> None:
-    """Edits, and commands but those that it trusts."""
+    """Edits, and commands that Codex doesn't trust."""
     assert can is (fault_of_rule(parse_rule(rule)) == "")

@@ -1,4 +1,4 @@
-"""What an agent says after its end, and figures and names that cannot be true, change nothing of how its run ended."""
+"""Output after an agent's end, and impossible figures and names, do not change the outcome of its run."""
 
 from __future__ import annotations
 
@@ -239,7 +239,7 @@ AGENTS = pytest.mark.parametrize("agent", list(NEXT), ids=lambda agent: agent.__
 
 @AGENTS
 def test_nothing_after_the_end_counts(tmp_path: Path, agent: Callable[[Path], AgentStream]) -> None:
-    """Neither texts nor calls, errors, further ends and prices change facts, and none of them becomes an event."""
+    """Texts, calls, errors, further ends and prices after the end change no facts and become no events."""
     stream = agent(tmp_path)
     before, quiet = stream.facts, stream.finished_after
     assert ("completed", "done", "Seen.") == (
@@ -253,7 +253,7 @@ def test_nothing_after_the_end_counts(tmp_path: Path, agent: Callable[[Path], Ag
 
 
 def test_a_turn_that_the_agent_begins_by_itself_counts() -> None:
-    """Of one that has not left: what begins a turn makes what follows part of it."""
+    """If the agent is still running, a new turn is part of the run."""
     stream = ClaudeStream()
     task = {"type": "system", "subtype": "task_started", "task_id": "b", "is_backgrounded": True}
     done = {"type": "system", "subtype": "task_notification", "task_id": "b"}
@@ -265,7 +265,7 @@ def test_a_turn_that_the_agent_begins_by_itself_counts() -> None:
 
 
 def test_a_call_that_ended_late_is_told() -> None:
-    """An agent of the protocol that answers a cancelled prompt first tells then what became of its call."""
+    """If an ACP agent answers a cancelled prompt first, the result of its call is reported afterwards."""
     stream = AcpStream()
     fed(stream, ACP_PROMPT, acp("tool_call", toolCallId="t", rawInput={"command": "x"}, status="in_progress"))
     fed(stream, acp_answer("cancelled"))
@@ -280,7 +280,7 @@ NO_PRICE = [*FIGURES[:3], MOST_DOLLARS * 1.01, *FIGURES[4:]]
 
 
 def reported(stream: AgentStream, *lines: Line) -> tuple[UsageReported, list[str]]:
-    """Return the last report of what was used, and all warnings."""
+    """Return the last usage report, and all warnings."""
     events = fed(stream, *lines)
     reports = [event for event in events if isinstance(event, UsageReported)]
     return reports[-1], [event.text for event in events if isinstance(event, Notice)]
@@ -312,7 +312,7 @@ def used_tokens(agent: str, value: object) -> tuple[AgentStream, list[Line]]:
 @pytest.mark.parametrize("agent", ["claude", "claude result", "pi", "codex", "codex exec", "gemini", "acp"])
 @pytest.mark.parametrize("value", FIGURES, ids=str)
 def test_tokens_that_cannot_be_true_are_unknown(agent: str, value: object) -> None:
-    """They are no part of a sum, which says that something is missing; a warning says which figure it was."""
+    """They are not added up, the total counts as incomplete, and a warning has the figure."""
     stream, lines = used_tokens(agent, value)
     event, warnings = reported(stream, *lines)
     assert (0, False) == (event.output, event.counted)
@@ -323,7 +323,7 @@ def test_tokens_that_cannot_be_true_are_unknown(agent: str, value: object) -> No
 @pytest.mark.parametrize("agent", ["claude", "pi", "acp"])
 @pytest.mark.parametrize("value", NO_PRICE, ids=str)
 def test_a_price_that_cannot_be_true_is_unknown(agent: str, value: object) -> None:
-    """Nothing is added to what the run has cost, and that is not taken for known."""
+    """Nothing is added to the run's cost, which counts as unknown."""
     stream: AgentStream
     if agent == "claude":
         sums = {"m": {"outputTokens": 5, "costUSD": value}}
@@ -341,14 +341,14 @@ def test_a_price_that_cannot_be_true_is_unknown(agent: str, value: object) -> No
 
 
 def test_a_price_of_nothing_that_cannot_be_true_is_unknown() -> None:
-    """Without tokens, too, that the price is not known is kept."""
+    """An unknown price is recorded even without tokens."""
     stream = PiStream()
     fed(stream, pi_text("x", usage={"cost": {"total": -1}}))
     assert (0.0, True) == (stream.facts.usage.cost, stream.facts.usage.unpriced > 0)
 
 
 def test_a_flood_of_such_figures_is_told_once() -> None:
-    """One warning for each kind of figure, however often it comes; what can be true is counted as ever."""
+    """Each kind of figure has one warning, however often it occurs, and valid figures still count."""
     stream = PiStream()
     lines = [pi_text("x", usage={"output": -1, "cost": {"total": 1e300}})] * 50
     _, warnings = reported(stream, *lines)
@@ -363,7 +363,7 @@ LONG = "n" * 100_000
 
 
 def test_names_have_an_end() -> None:
-    """Those of models and tools, ids of calls, stop reasons and reasons of retries."""
+    """Names of models and tools, call ids, stop reasons and retry reasons are limited in length."""
     streams: list[tuple[AgentStream, list[Line]]] = [
         (
             ClaudeStream(),
@@ -409,7 +409,7 @@ def test_names_have_an_end() -> None:
 
 
 def test_many_blocks_of_a_message_take_no_longer_each() -> None:
-    """Twenty thousand blocks are read, and folded by who reads the events, in seconds: no text is joined for each."""
+    """Twenty thousand blocks are read and folded in seconds, because the text is not joined for each block."""
     blocks = [{"type": "text", "text": "x" * 20}] * 20_000
     began = time.process_time()
     one_line, many_lines, fold = ClaudeStream(), ClaudeStream(), Fold()

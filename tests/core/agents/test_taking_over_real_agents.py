@@ -23,7 +23,7 @@ pytestmark = [pytest.mark.agents, pytest.mark.processes]
 
 
 def waits(engine: Engine, run: RunSnapshot) -> list[object]:
-    """Wait until a run was handed back; return what was told since a person took it over."""
+    """Wait until a run was returned. Return the timeline since it was opened."""
     wait_until(lambda: standing(engine, run).is_waiting, "the question how it goes on")
     events = events_of(engine, run)
     begin = next(number for number, event in enumerate(events) if isinstance(event, TakenOver))
@@ -55,7 +55,7 @@ def test_claude(claude: Lab, home: Path) -> None:
     wait_until(lambda: standing(claude.engine, run).usage.tool_uses, "the tool to run")
     with Terminal("by-hand", claude.engine.take_over(run.run_id), claude.project) as terminal:
         terminal.until_shown("Wait a while.")
-        # given only now: the child may have asked once more before it ended
+        # scripted only now, because the agent may have sent one more request before it ended
         claude.script(claude.shell("echo seen", "Let me look."), said("Two."), said("Gone on."))
         terminal.type("What now?")
         terminal.press("Enter")
@@ -85,7 +85,7 @@ def test_codex(codex: Lab) -> None:
         terminal.until_shown("What now?")
         terminal.press("Enter")
         terminal.until_shown("Two.", "Worked for")
-        terminal.type("/quit")  # of two ctrl+c the second might meet what comes after the program
+        terminal.type("/quit")  # the second of two ctrl+c might reach the program after this one
         terminal.until_shown("/quit")
         terminal.press("Enter")
         assert 0 == terminal.exit_code()

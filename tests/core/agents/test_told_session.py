@@ -1,4 +1,4 @@
-"""Conversations whose id the agent tells: it is on record from the first word on, whatever happens to the wrapper."""
+"""Conversation ids from the agent are recorded from the first line on, even if the wrapper is killed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ..conversing import ask, write_preset
 pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("forked_wrappers")]
 
 TOLD = "ses_01a2019b.6975:7ac0"
-"""As agents of ACP make them up; the others have UUIDs, which are simpler."""
+"""As ACP agents create them. Other agents have UUIDs, which are simpler."""
 
 MODEL = {"claude": (), "codex": ("model: openai/m",), "acp": ()}
 
@@ -34,7 +34,7 @@ def engine(request: pytest.FixtureRequest, project_dir: Path) -> Engine:
 
 
 def keeping(project: Path, kind: str, told: str) -> Engine:
-    """Set up an agent of this kind that tells this id."""
+    """Set up an agent of this kind that reports this id."""
     program = [sys.executable, "-I", "-S", str(CHILDREN / "keeper.py"), kind, told]
     write_settings(agents={"keeper": {"kind": kind, "command": program}}, agent="keeper", default_model="")
     write_preset(project, *MODEL[kind], prompt="")
@@ -42,7 +42,7 @@ def keeping(project: Path, kind: str, told: str) -> Engine:
 
 
 def at_work(engine: Engine) -> RunSnapshot:
-    """Begin a run, and wait until it is known by which id its agent keeps the conversation."""
+    """Start a run, and wait until the id of its conversation is known."""
     (run,) = engine.launch([ask("Work.")], background=True)
     return wait_until(lambda: _told(engine, run), "the id of the conversation")
 
@@ -53,7 +53,7 @@ def _told(engine: Engine, run: RunSnapshot) -> RunSnapshot | None:
 
 
 def killed(engine: Engine) -> str:
-    """Kill the wrapper of a run that is at work; return the id of the run."""
+    """Kill the wrapper of a working run. Return the run's id."""
     run = at_work(engine)
     wrapper = started(engine, run).pid
     os.kill(wrapper, signal.SIGKILL)
@@ -66,7 +66,7 @@ def resumed(engine: Engine) -> list[str]:
 
 
 def test_a_run_whose_wrapper_was_killed_goes_on(engine: Engine) -> None:
-    """Nobody looked at it in between; what its agent told is enough, and is in its result then."""
+    """The id from the agent is enough to continue, even before the run is found lost, and its result has it."""
     lost = killed(engine)
     (again,) = engine.launch([ask("And again.", child_session=TOLD)], background=True)
     ended = wait_for_end(engine, again.run_id)
@@ -77,7 +77,7 @@ def test_a_run_whose_wrapper_was_killed_goes_on(engine: Engine) -> None:
 
 
 def test_a_run_that_still_runs(engine: Engine) -> None:
-    """Its id is seen, and nobody else goes on with the conversation meanwhile."""
+    """Its id is shown, and no other run can continue the conversation."""
     run = at_work(engine)
     shown = subdeck("status", run.run_id, "--json", cwd=Path(engine.cwd)).document
     assert TOLD == shown["runs"][0]["childSessionId"]
@@ -94,7 +94,7 @@ def make_sticky(engine: Engine) -> None:
 
 @pytest.mark.parametrize("kind", MODEL)
 def test_an_id_that_is_no_id(project_dir: Path, kind: str) -> None:
-    """One that the agent's program would take for an option is neither recorded, nor kept, nor given to a program."""
+    """An id that a program would read as an option is not recorded, stored or passed on."""
     engine = keeping(project_dir, kind, "--dangerously-skip-permissions")
     make_sticky(engine)
     for _ in range(2):
@@ -109,7 +109,7 @@ def test_an_id_that_is_no_id(project_dir: Path, kind: str) -> None:
     "told", ["-x", "../../x", "a/../../x", "a b", "a\x1b[2J", "a\0", "é", "x" * 201, "/etc/passwd"]
 )
 def test_what_no_id_is(told: str) -> None:
-    """An id is no option, no path that leads elsewhere and no text; the one that was told before stays."""
+    """An id that is an option, a path elsewhere or other text is ignored, and the earlier one stays."""
     stream = AgentStream()
     for each in (TOLD, told):
         stream.note(session_id=each)
@@ -117,7 +117,7 @@ def test_what_no_id_is(told: str) -> None:
 
 
 def test_a_sticky_conversation_goes_on_after_a_kill(engine: Engine) -> None:
-    """The next run of the preset gets it, as its id is written when it is told."""
+    """The next run of the preset continues it, because the id is stored as soon as it is reported."""
     make_sticky(engine)
     wait_for_end(engine, killed(engine))
     (again,) = engine.launch([ask("And again.")], background=True)

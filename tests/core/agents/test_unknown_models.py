@@ -1,4 +1,4 @@
-"""A model that its agent does not have: refused or passed on with a warning, by one rule for all who launch."""
+"""A model that its agent doesn't have is refused or passed on with a warning, by one rule for all launchers."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ TABLE = "provider  model  context  max-out  thinking  images\n{}"
 
 
 class FakePi:
-    """A pi that lists the models of a file, and is the puppet otherwise; it counts how often it was asked. What stands
-    in `trouble` it does before it answers.
+    """A pi that lists the models of a file and counts its listings, and is otherwise the puppet. It first runs the
+    script in `trouble`.
     """
 
     def __init__(self, directory: Path) -> None:
@@ -65,7 +65,7 @@ def pi(tmp_path: Path) -> FakePi:
 
 @pytest.fixture
 def engine(pi: FakePi, project_dir: Path) -> Engine:
-    """A project whose agent has told its models a while ago; nothing that they depend on has changed since."""
+    """A project whose agent listed its models an hour ago, with nothing changed since."""
     pi.has("fake/test", "fake/other")
     write_settings(agents={"pi": {"command": [str(pi.path)]}}, agent="pi", default_model="fake/test", talk=False)
     engine = Engine.open(str(project_dir))
@@ -115,8 +115,8 @@ def by_parent(kind: LauncherKind, models: tuple[str, ...] | None) -> Launch:
     ids=["command line", "app", "mcp", "pi"],
 )
 def test_whoever_launches(engine: Engine, pi: FakePi, project_dir: Path, launch: Launch, source: str) -> None:
-    """A model that a complete list lacks is refused, after the agent was asked once again; the error names the list,
-    near models, and where the model was written.
+    """A model missing from a complete list is refused, after asking the agent once more. The error names the list,
+    similar models, and the file with the model.
     """
     path = write_preset(project_dir, "model: fake/tset", name="fixed")
     for _ in range(2):
@@ -129,7 +129,7 @@ def test_whoever_launches(engine: Engine, pi: FakePi, project_dir: Path, launch:
 
 
 def resolved(engine: Engine, model: str) -> ResolvedModel:
-    """Decide the model of a launch."""
+    """Resolve the model of a launch."""
     engine.read_settings()
     (plan,) = plan_all((RunRequest(task="x", model=model),), engine.workspace, asks=True)
     return plan.model
@@ -137,7 +137,9 @@ def resolved(engine: Engine, model: str) -> ResolvedModel:
 
 @pytest.mark.processes
 def test_a_model_that_the_agent_has_by_now(engine: Engine, pi: FakePi) -> None:
-    """What the kept list lacks is looked for in a fresh one before it is refused; what it has costs no look."""
+    """A model missing from the cached list is searched in a fresh one before it is refused. A known one
+    costs nothing.
+    """
     assert "fake/other" == resolved(engine, "FAKE/Other").resolved
     assert 0 == pi.asked
     pi.has("fake/test", "fake/new")
@@ -146,7 +148,7 @@ def test_a_model_that_the_agent_has_by_now(engine: Engine, pi: FakePi) -> None:
 
 
 def test_a_check_starts_no_agent(engine: Engine, pi: FakePi) -> None:
-    """The dialog says what it knows without starting anything."""
+    """The dialog checks models without starting a program."""
     (problem,) = engine.check(RunRequest(task="x", model="fake/nope"))
     assert isinstance(problem, ModelError)
     assert 0 == pi.asked
@@ -154,7 +156,7 @@ def test_a_check_starts_no_agent(engine: Engine, pi: FakePi) -> None:
 
 @pytest.mark.processes
 def test_an_agent_that_takes_too_long(engine: Engine, pi: FakePi, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is waited for ten seconds at most; what it listed before still counts."""
+    """The agent gets ten seconds, and its earlier list still counts."""
     assert 10.0 == agent_choice.UNKNOWN_TIMEOUT_S
     monkeypatch.setattr(agent_choice, "UNKNOWN_TIMEOUT_S", 0.2)
     pi.trouble.write_text("exec sleep 60")
@@ -164,7 +166,7 @@ def test_an_agent_that_takes_too_long(engine: Engine, pi: FakePi, monkeypatch: p
 
 @pytest.mark.processes
 def test_a_list_that_is_out_of_date(engine: Engine, pi: FakePi, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If the agent cannot be asked about what has changed since, the model is passed on with a warning."""
+    """If the agent cannot update an outdated list, the model is passed on with a warning."""
     monkeypatch.setenv("NEW_API_KEY", "sk-fake")
     pi.trouble.write_text("exit 1")
     for _ in range(2):
@@ -178,7 +180,7 @@ def test_a_list_that_is_out_of_date(engine: Engine, pi: FakePi, monkeypatch: pyt
 
 @pytest.mark.processes
 def test_an_agent_that_writes_files_and_fails(engine: Engine, pi: FakePi) -> None:
-    """It is asked once for all tasks of a call, although it changed a file on which its list depends."""
+    """It is asked once for all tasks of a call, even if it changes a file on which its list depends."""
     own = Path(agent_dir())
     own.mkdir(parents=True, exist_ok=True)
     pi.trouble.write_text(f"echo x >> {own / 'auth.json'}; exit 1")
@@ -190,7 +192,7 @@ def test_an_agent_that_writes_files_and_fails(engine: Engine, pi: FakePi) -> Non
 
 
 def test_a_model_of_the_settings(engine: Engine, project_dir: Path, pi: FakePi) -> None:
-    """What the settings name is used, whatever the agent lists."""
+    """A model in the settings is used, even if the agent doesn't list it."""
     write_settings(
         agents={"pi": {"command": [str(pi.path)]}}, agent="pi", default_model="fake/test", models=["mine/own"]
     )
@@ -199,7 +201,7 @@ def test_a_model_of_the_settings(engine: Engine, project_dir: Path, pi: FakePi) 
 
 
 def test_a_run_on_another_machine(engine: Engine, pi: FakePi) -> None:
-    """The agent there may have what the one here has not; it is not asked, and the run is not refused for it."""
+    """The agent there may have the model, so the local agent is not asked and the run is not refused."""
     problems = engine.check(RunRequest(task="x", model="fake/tset", runner=RunnerKind.HOSTS), asks=True)
     assert not [problem for problem in problems if isinstance(problem, ModelError)]
     assert 0 == pi.asked
@@ -207,7 +209,7 @@ def test_a_run_on_another_machine(engine: Engine, pi: FakePi) -> None:
 
 @pytest.fixture
 def claude(tmp_path: Path) -> list[str]:
-    """A Claude Code that ends at once; its list has `opus`, which stands for a model of a day."""
+    """A Claude Code that ends at once. Its list has `opus`, short for a dated model."""
     return [sys.executable, "-c", "pass"]
 
 
@@ -218,8 +220,8 @@ def told_claude(engine: Engine) -> None:
 
 
 def test_a_list_that_is_not_complete(engine: Engine, claude: list[str], pi: FakePi) -> None:
-    """An agent that takes models that it does not list gets one with a warning; what a listed name stands for is none
-    of these.
+    """An agent with an incomplete list gets other models with a warning. The full name of a listed model has no
+    warning.
     """
     write_settings(agents={"claude": {"command": claude}}, agent="claude", default_model=None)
     engine.read_settings()

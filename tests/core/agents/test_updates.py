@@ -1,4 +1,4 @@
-"""The patterns by which lines of growing messages are read, against older ones and against a JSON decoder."""
+"""The patterns for lines of growing messages, compared to older patterns and to a JSON decoder."""
 
 from __future__ import annotations
 
@@ -72,20 +72,20 @@ OLD_DELTA = {
     "pi": rb'"assistantMessageEvent":\{"type":"text_(?:(?P<start>start)"|delta","contentIndex":\d{1,9},"delta":"'
     rb"(?P<text>" + CHARACTERS + rb"))",
 }
-"""As they were with possessive quantifiers, which Python 3.11.0 to 3.11.4 get wrong."""
+"""The patterns with possessive quantifiers, which Python 3.11.0 to 3.11.4 get wrong."""
 
 TEXTS = strategies.text(alphabet='ab"\\\n\t{}:,ué€𝄞', max_size=40) | strategies.sampled_from(
     ['","parent_tool_use_id":null', '{"type":"text_delta","text":"', "\\" * 2001, '"' * 1500, "x" * UPDATE_HEAD]
 )
 PARTS = strategies.lists(strategies.tuples(TEXTS, strategies.booleans()), max_size=30)
-"""Texts, and whether each is of the message or of something beside it."""
+"""Texts, and whether each belongs to the message."""
 PIECES = [
     b"\\", b'"', b"\n", b"a", b"\\\\", b'\\"', b"\\u00e9", b'"}},', b'"session_id":"s",', b'"parent_tool_use_id":null',
     b'"delta":"', b'{"type":"text_delta","text":"', b'{"method":"item/agentMessage/delta","params":{"threadId":"t"',
     b'{"type":"stream_event","event":{"type":"content_block_delta"', b'{"type":"system","subtype":"thinking_tokens"',
     b'"assistantMessageEvent":{"type":"text_delta","contentIndex":0,"delta":"',
 ]  # fmt: skip
-"""What damaged output is made of."""
+"""Pieces of damaged output."""
 DAMAGED = strategies.lists(strategies.sampled_from(PIECES), max_size=40).map(b"".join)
 
 
@@ -98,7 +98,7 @@ def lines_of(kind: str, parts: Sequence[tuple[str, bool]]) -> list[bytes]:
 @pytest.mark.parametrize("kind", OLD_SEVERAL)
 @given(parts=PARTS, damaged=DAMAGED)
 def test_patterns_find_what_possessive_ones_found(kind: str, parts: list[tuple[str, bool]], damaged: bytes) -> None:
-    """Without possessive quantifiers the same lines and texts are found, in whole lines and in damaged ones."""
+    """Without possessive quantifiers, the same lines and texts are found, in complete and damaged lines."""
     updates = KINDS[kind][0]
     assert updates.several is not None and updates.deltas is not None
     whole = b"".join(lines_of(kind, parts))
@@ -112,7 +112,7 @@ def test_patterns_find_what_possessive_ones_found(kind: str, parts: list[tuple[s
 @pytest.mark.parametrize("kind", OLD_DELTA)
 @given(text=TEXTS, damaged=DAMAGED, share=strategies.floats(0, 1))
 def test_a_cut_line_brings_what_possessive_patterns_read(kind: str, text: str, damaged: bytes, share: float) -> None:
-    """Wherever a line is cut, its text is what a possessive quantifier read, but for half an escape at the end."""
+    """Wherever a line is cut, its text is the same as with possessive quantifiers, except half an escape at the end."""
     updates, make, _ = KINDS[kind]
     line = make(text, None).removesuffix(b"\n")
     for data in (line[: int(len(line) * share)], (line[: int(len(line) * share)] + damaged).replace(b"\n", b"")):
@@ -131,7 +131,7 @@ def test_a_cut_line_brings_what_possessive_patterns_read(kind: str, text: str, d
 @pytest.mark.parametrize("kind", KINDS)
 @given(parts=PARTS, size=strategies.integers(1, 3000))
 def test_texts_are_those_of_a_json_decoder(kind: str, parts: list[tuple[str, bool]], size: int) -> None:
-    """However the output comes in chunks, the text is that of the message's own deltas, and nobody else's."""
+    """In chunks of any size, the text consists of only the message's own deltas."""
     stream = KINDS[kind][2]()
     splitter, data = LineSplitter(stream.updates), b"".join(lines_of(kind, parts))
     for start in range(0, len(data), size):
@@ -144,7 +144,7 @@ def test_texts_are_those_of_a_json_decoder(kind: str, parts: list[tuple[str, boo
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("filling", ["\\", '"', "x"])
 def test_a_text_without_an_end_is_read_in_one_go(kind: str, filling: str) -> None:
-    """Megabytes of backslashes, of quotes, or of half a delta are passed over once, not once for each byte."""
+    """Megabytes of backslashes, quotes or half a delta are scanned once, not once for each byte."""
     updates, make, _ = KINDS[kind]
     line = make(filling * 2_000_000, None)
     text = json.dumps(filling).encode()[1:-1] * 2_000_000
@@ -157,7 +157,7 @@ def test_a_text_without_an_end_is_read_in_one_go(kind: str, filling: str) -> Non
 
 
 def test_a_nested_agent_is_never_taken_for_the_message() -> None:
-    """Also of a line longer than what is looked at of most lines it is known whose text it is."""
+    """Even in a line longer than the part usually read, the text's owner is known."""
     stream, splitter = ClaudeStream(), LineSplitter(CLAUDE)
     for words, whose in (("ours ", None), ("x" * 3 * UPDATE_HEAD, "toolu_1"), ("again", None)):
         for piece in splitter.split(claude(words, whose)):
@@ -166,7 +166,7 @@ def test_a_nested_agent_is_never_taken_for_the_message() -> None:
 
 
 def test_an_empty_delta_is_no_new_block() -> None:
-    """A delta without text changes nothing, alone as among others."""
+    """A delta without text changes nothing, alone or among others."""
     streams = [PiStream(), PiStream()]
     for words in ("one ", "", "text"):
         streams[0].feed(pi(words).removesuffix(b"\n"))

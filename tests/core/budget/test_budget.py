@@ -1,4 +1,4 @@
-"""Dollars and tokens as limits of a run."""
+"""Budgets and token limits of a run."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ def test_an_overstepped_budget_ends_a_run(project_dir: Path, limits: dict, figur
 
 @pytest.mark.processes
 def test_who_has_finished_has_not_overstepped(project_dir: Path) -> None:
-    """An answer that used up the budget with its last message is whole."""
+    """An answer that uses up the budget with its last message is complete."""
     run = run_to_end(open_engine(project_dir, limits={"budget": 0.5}), "answer The answer.")
     assert ("completed", "The answer.") == (run.status, end_of(run).message)
 
 
 def test_last_words() -> None:
-    """A child whose message asks for no other gets time to finish; one that goes on is ended."""
+    """An agent without a further request gets time to finish. One that continues is ended."""
     watchdog = Watchdog(Limits(budget=1.0), 0.0)
     assert None is watchdog.exceeded(5.0, Usage(cost=0.9), True)
     assert None is watchdog.exceeded(6.0, Usage(cost=1.0), False)
@@ -65,7 +65,7 @@ def test_last_words() -> None:
 
 @pytest.mark.processes
 def test_attempts_count_together(project_dir: Path) -> None:
-    """What the first child spent is gone for the second one."""
+    """The first agent's costs count against the second attempt."""
     write_preset(project_dir, extra="structured_result: true\nbudget: 0.5\n")
     engine = open_engine(project_dir)
     run = run_to_end(engine, "answer no result", "end", preset="scout")
@@ -75,7 +75,7 @@ def test_attempts_count_together(project_dir: Path) -> None:
 
 @pytest.mark.processes
 def test_a_call_counts_instead_of_the_preset(project_dir: Path) -> None:
-    """The settings' limit holds whatever the call says; a parent only lowers."""
+    """The settings' limit always holds, and a parent can only lower a limit."""
     write_preset(project_dir, extra="budget: 0.5\nmax_tokens: 1000\n")
     engine = open_engine(project_dir, limits={"budget": 3})
     found = [
@@ -87,7 +87,7 @@ def test_a_call_counts_instead_of_the_preset(project_dir: Path) -> None:
 
 @pytest.mark.processes
 def test_the_command_line(project_dir: Path) -> None:
-    """An amount is above nothing; the end says what was spent."""
+    """The amount must be above 0, and the error at the end has the amount spent."""
     open_engine(project_dir)
     assert "above 0 and at most" in subdeck("run", "--no-preset", "--budget", "0", "x", cwd=project_dir).err
     done = subdeck("run", "--no-preset", "--budget", "$0.40", "ask-for-more a\nhang", cwd=project_dir)
@@ -101,18 +101,18 @@ PRICES = (Price("gpt-*", 1.0, 8.0, 0.1), Price("gpt-5", 2.0, 10.0), Price("acme/
     ("model", "price"), [("gpt-5", 2.0), ("openai/gpt-5", 2.0), ("openai/gpt-4", 1.0), ("acme/x", None), ("", None)]
 )
 def test_which_price_counts(model: str, price: float | None) -> None:
-    """A whole name counts before one with a star; with its provider or without."""
+    """A full name overrides one with a star, with or without its provider."""
     found = price_of(model, PRICES)
     assert price == (found and found.input)
 
 
 def test_a_price_of_all_kinds_of_tokens() -> None:
-    """Without prices of its own the cache costs what input does."""
+    """Without its own price, cached input costs the same as input."""
     assert 1.0 + 8.0 + 0.1 + 1.0 == pytest.approx(PRICES[0].of(10**6, 10**6, 10**6, 10**6))
 
 
 def test_the_agents_sum_takes_the_place_of_estimates() -> None:
-    """A price that the agent tells for all before is no further cost."""
+    """The agent's total price replaces the estimates before it."""
     sum_ = Usage()
     for event in (used(0.0, priced=False), used(0.3, estimated=True), used(0.5, stop=NESTED, tokens=0)):
         sum_ = add_usage(sum_, event)
@@ -121,7 +121,7 @@ def test_the_agents_sum_takes_the_place_of_estimates() -> None:
 
 @pytest.mark.processes
 def test_the_users_prices_are_in_events_and_result(project_dir: Path) -> None:
-    """Event, snapshot and result have the same price, and the budget counts by it."""
+    """Event, snapshot and result have the same price, and the budget uses it."""
     puppet = {"command": list(PUPPET), "env": {"PUPPET_COST": "0"}}
     prices = {"puppet": {"input": 100_000, "output": 0}}
     engine = open_engine(project_dir, agents={"puppet": puppet}, prices=prices, limits={"budget": 1.5})
@@ -135,7 +135,7 @@ def test_the_users_prices_are_in_events_and_result(project_dir: Path) -> None:
 
 @pytest.mark.parametrize(("usage", "priced"), [({"input": 3, "cost": {"total": 0.1}}, True), ({"input": 3}, False)])
 def test_what_pi_tells_no_price_of_is_unknown(usage: dict, priced: bool) -> None:
-    """A message without a cost is no message that cost nothing."""
+    """A message without a cost has an unknown price, not 0."""
     line = {
         "type": "message_end",
         "message": {"role": "assistant", "content": [], "usage": usage, "stopReason": "stop"},
@@ -145,7 +145,9 @@ def test_what_pi_tells_no_price_of_is_unknown(usage: dict, priced: bool) -> None
 
 
 def test_claude_code_gets_the_rest_of_the_budget() -> None:
-    """It tells prices at the end of its turns only, so it ends by itself; a later attempt has what is left."""
+    """It reports prices only after its turns, so it gets the limit itself. A later attempt gets the rest of
+    the budget.
+    """
     meta = make_meta(agent="claude", agent_kind="claude", limits=Limits(budget=0.5))
     argv = child_command(Start(meta, "/nowhere", spent=0.2)).argv
     assert "0.3000" == argv[argv.index("--max-budget-usd") + 1]
@@ -154,21 +156,21 @@ def test_claude_code_gets_the_rest_of_the_budget() -> None:
 
 @pytest.mark.parametrize("amounts", [{"budget": 0}, {"budget": True}, {"maxTokens": 1.5}, {"maxTokens": "9"}])
 def test_a_parents_amounts_are_checked(amounts: dict) -> None:
-    """What is no amount above nothing is rejected by name."""
+    """An amount that is not a number above 0 is rejected by name."""
     with pytest.raises(CallRejected) as caught:
         subagent_arguments({"preset": "p", "task": "t", **amounts}, isolated=False)
     assert list(amounts) == [error.field for error in caught.value.errors]
 
 
 def test_a_parent_sets_amounts() -> None:
-    """They are part of each task."""
+    """The amounts are part of each task."""
     _, (task,) = subagent_arguments({"preset": "p", "task": "t", "budget": 0.5, "maxTokens": 100}, isolated=False)
     assert (0.5, 100) == (task.spec.budget, task.spec.max_tokens)
 
 
 def test_a_budget_needs_a_price(project_dir: Path) -> None:
-    """An agent that tells none is refused, unless its price is known or tokens are limited."""
-    program = project_dir / "qwen"  # which tells its tokens with each request, and no price
+    """An agent that reports no price is refused, unless its price is set or tokens are limited."""
+    program = project_dir / "qwen"  # it reports tokens with each request, but no price
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
     acp = {"robot": {"command": [str(program)], "kind": "acp"}}

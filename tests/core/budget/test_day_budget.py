@@ -1,4 +1,4 @@
-"""What may be spent in a day: the ledger, and launches that it refuses."""
+"""The daily budget: the ledger, and the launches that it refuses."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def today() -> DayBook:
 def test_the_last_whole_line_of_each_run_counts(
     lines: list[tuple[str, float, bool]], data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """Whatever is torn or read half-way in between, sums are those of the last lines."""
+    """Despite torn lines and reads in between, the sums are those of the last complete lines."""
     before = os.environ.get("XDG_STATE_HOME")
     os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))
     try:
@@ -71,7 +71,7 @@ def test_the_last_whole_line_of_each_run_counts(
 
 
 def test_a_run_over_midnight() -> None:
-    """Each day has what was spent in it, and only the rest of the budget is reserved on the next one."""
+    """Each day counts its own spending, and only the rest of the budget is reserved on the next day."""
     book = RunBook("/p", "r", 5.0, "2026-11-23T12:00:00Z")
     for cost, at in ((1.0, "2026-11-23T12:00:00Z"), (2.0, "2026-11-24T12:00:00Z"), (0.5, "2026-11-24T13:00:00Z")):
         book.add(used(cost), at)
@@ -81,7 +81,7 @@ def test_a_run_over_midnight() -> None:
 
 
 def test_many_launchers_at_once(project_dir: Path) -> None:
-    """Launchers that reserve at the same time get no more than there is."""
+    """Launchers that reserve at the same time never exceed the budget."""
     settings, refused = Settings(day_budget=1.0), list[str]()
 
     def launch() -> None:
@@ -100,7 +100,7 @@ def test_many_launchers_at_once(project_dir: Path) -> None:
 
 
 def test_a_reservation_of_no_run_holds_nothing(project_dir: Path) -> None:
-    """What a launcher reserved that was killed before its run existed is free again."""
+    """A reservation is released if its launcher was killed before the run existed."""
     old = Entry(paths.new_run_id(), str(project_dir), "2026-01-01T00:00:00Z", reserved=1.0)
     append(local_day(), [old])
     reserve(str(project_dir), [make_meta(limits=Limits(budget=1.0))], Settings(day_budget=1.0), over_budget=False)
@@ -122,7 +122,7 @@ Engine.open(sys.argv[1]).launch([RunRequest(task="answer a", budget=1.0)], backg
 
 @pytest.mark.parametrize("killed", ["before", "after"])
 def test_a_launcher_is_killed_after_it_has_reserved(project_dir: Path, killed: str) -> None:
-    """What it held is free at once, by proof that it is gone: before there is a run, and before that has a wrapper."""
+    """The reservation is released as soon as the launcher is proven gone, before its run exists or has a wrapper."""
     engine = open_engine(project_dir, day_budget=1.0)
     done = subprocess.run([sys.executable, "-c", KILLED_LAUNCHER, str(project_dir), killed])
     assert (-signal.SIGKILL, 1.0) == (done.returncode, today().sum().held)
@@ -130,7 +130,7 @@ def test_a_launcher_is_killed_after_it_has_reserved(project_dir: Path, killed: s
 
 
 def test_a_launcher_that_lives_holds_what_it_reserved(project_dir: Path) -> None:
-    """As long as it may be making its run; so does one of whom nothing can be proven here."""
+    """A launcher that is alive, or whose state is unknown here, keeps its reservation."""
     launcher, settings = ledger.this_launcher(), Settings(day_budget=1.0)
     for holder in (launcher, replace(launcher, pid=1, place="elsewhere"), None):
         entry = Entry(paths.new_run_id(), str(project_dir), paths.now_iso(), reserved=1.0, launcher=holder)
@@ -141,7 +141,7 @@ def test_a_launcher_that_lives_holds_what_it_reserved(project_dir: Path) -> None
 
 
 def test_a_run_at_work_holds_what_it_reserved(project_dir: Path) -> None:
-    """Its wrapper has the run's lock."""
+    """Its wrapper holds the run's lock."""
     engine = open_engine(project_dir, day_budget=1.0)
     run = start(engine, "hang", budget=0.75)
     with pytest.raises(BudgetExceeded, match=r"\$0\.75 reserved"):
@@ -151,7 +151,7 @@ def test_a_run_at_work_holds_what_it_reserved(project_dir: Path) -> None:
 
 
 def test_a_disk_that_takes_no_run(project_dir: Path) -> None:
-    """Nothing stays reserved where nothing was begun."""
+    """If no run starts, nothing stays reserved."""
     engine = open_engine(project_dir, limits={"budget": 1})
     active = Path(engine.project.active)
     active.parent.mkdir(parents=True, exist_ok=True)
@@ -162,7 +162,7 @@ def test_a_disk_that_takes_no_run(project_dir: Path) -> None:
 
 
 def test_a_launch_beyond_the_day(project_dir: Path) -> None:
-    """It is refused with the figure, and allowed once; what runs before goes on. The ledger has what all spent."""
+    """It is refused with the amounts, and can be allowed once. The ledger has the spending of all runs."""
     engine = open_engine(project_dir, day_budget=1.0, limits={"budget": 0.9})
     run_to_end(engine, "answer a")
     assert (0.5, 0.0) == (today().sum().spent, today().sum().held)
@@ -181,14 +181,14 @@ def test_a_launch_beyond_the_day(project_dir: Path) -> None:
 
 
 def test_a_child_cannot_allow_it(project_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Over the budget goes only a person."""
+    """Only a person can exceed the budget."""
     monkeypatch.setattr(paths, "is_child", lambda: True)
     with pytest.raises(UsageError, match="an agent cannot exceed the budget"):
         reserve(str(project_dir), [], Settings(day_budget=1.0), over_budget=True)
 
 
 def test_a_lost_run_is_settled_once(project_dir: Path) -> None:
-    """Whoever finishes it says what its wrapper could not: all its messages, and nothing held any more."""
+    """The process that finishes it records all its messages' costs and releases its reservation."""
     engine = open_engine(project_dir, limits={"budget": 5})
     run = start(engine, "ask-for-more a", "ask-for-more b", "hang")
     wait_until(lambda: engine.snapshots([run.run_id])[0].usage.cost == 1.0, "two messages")
@@ -200,7 +200,7 @@ def test_a_lost_run_is_settled_once(project_dir: Path) -> None:
 
 
 def test_a_disk_that_takes_no_ledger(project_dir: Path) -> None:
-    """A run ends as it would, and says what could not be written."""
+    """The run has its usual outcome, and its result lists the write error."""
     engine = open_engine(project_dir)
     Path(ledger.directory()).parent.mkdir(parents=True, exist_ok=True)
     Path(ledger.directory()).write_text("a file")
@@ -209,7 +209,7 @@ def test_a_disk_that_takes_no_ledger(project_dir: Path) -> None:
 
 
 def test_budgets_of_projects(tmp_path: Path) -> None:
-    """The nearest directory above counts, and the lower of what is said for all."""
+    """The nearest parent directory's budget counts, and the lower one if there is a general budget."""
     shop = tmp_path / "shop"
     settings = Settings(project_budgets={str(tmp_path): 9.0, str(shop): 5.0})
     assert [5.0, 9.0, None] == [budget_of(str(path), settings) for path in (shop / "a", tmp_path / "b", Path("/x"))]
@@ -217,7 +217,7 @@ def test_budgets_of_projects(tmp_path: Path) -> None:
 
 
 def test_a_project_lowers_its_own(project_dir: Path) -> None:
-    """The project's file may only lower it; its runs alone count."""
+    """The project's file can only lower it, and only the project's runs count."""
     open_engine(project_dir, project_budget=3)
     own = project_dir / ".pi" / "subagents" / "config.yaml"
     own.parent.mkdir(parents=True, exist_ok=True)
@@ -238,13 +238,13 @@ def test_a_project_lowers_its_own(project_dir: Path) -> None:
     ],
 )
 def test_the_words(spent: float, unpriced: int, words: str, level: Level) -> None:
-    """What is not known is said, and what is near or over."""
+    """Unknown prices are mentioned, and amounts near or over the budget have their level."""
     stands = Spent(spent, 0.0, 20.0, unpriced)
     assert (words, level) == (stands.words, stands.level)
 
 
 def test_a_look_without_news_adds_nothing_up(project_dir: Path) -> None:
-    """Who looks again and again gets the same as before, until the file or the settings are others."""
+    """Repeated reads give the same object until the file or the settings change."""
     engine = open_engine(project_dir, day_budget=1.0)
     append(local_day(), [Entry("r", str(project_dir), spent=0.25)])
     before = engine.standing()

@@ -1,4 +1,4 @@
-"""The answer of a run as a parent gets it."""
+"""A run's answer as its parent gets it."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ def answer(reason: RunReason = RunReason.DONE, **result: Any) -> str:
 
 @pytest.mark.parametrize("reason", [RunReason.DONE, RunReason.FINALIZED])
 def test_the_header_word_for_word(reason: RunReason) -> None:
-    """A completed run begins with status and session id, then the answer as it is."""
+    """The answer of a completed run starts with status and session id, followed by the unchanged text."""
     expected = f"**Status:** SUCCESS  \n**Session ID:** `{ID}`\n\n---\n\n## Answer\n\n* a.py:1\n"
 
     assert expected == answer(reason, final_text="## Answer\n\n* a.py:1\n")
 
 
 def test_a_run_without_a_session() -> None:
-    """Where no conversation is kept there is no id that a parent could use."""
+    """Without a kept conversation, no session id is shown."""
     assert "**Status:** SUCCESS\n\n---\n\nok" == answer(child_session_id=None)
 
 
 def test_a_failed_run() -> None:
-    """A failure says ERROR, why, and how to go on with the session; there are no findings to name."""
+    """A failed run has ERROR, its reason and the session id to continue with, without findings."""
     said = answer(RunReason.FINALIZE_ERROR, final_text=None, error_message="No network.")
 
     assert f"**Status:** ERROR  \n**Session ID:** `{ID}`\n\n---\n\nfailed: finalize_error: No network." == said
 
 
 def test_partial_findings() -> None:
-    """What a failed or ended run had found is told apart from its error."""
+    """A failed or aborted run's findings are separate from its error."""
     said = answer(RunReason.TIMEOUT, final_text="Half of it.", error_message="the run exceeded its time limit")
 
     body = "aborted: timeout: the run exceeded its time limit\n\nPartial findings:\n\nHalf of it."
@@ -50,7 +50,7 @@ def test_partial_findings() -> None:
 
 
 def test_what_breaks_off() -> None:
-    """What was being written when a run was ended is said to break off, for the model and as a field."""
+    """Text cut off by the end of a run is marked as incomplete, for the model and as a field."""
     said = answer(RunReason.TIMEOUT, final_text="Half of it.", error_message="it took too long", partial=True)
     assert said.endswith("(incomplete: the run ended while the agent was writing them):\n\nHalf of it.")
     result = make_result(RUN, RunReason.TIMEOUT, partial=True)
@@ -59,14 +59,14 @@ def test_what_breaks_off() -> None:
 
 
 def test_a_truncated_answer_is_no_success() -> None:
-    """An answer that stops at the model's length limit reaches a parent as what it is."""
+    """An answer cut at the model's length limit is marked as truncated for the parent."""
     said = answer(RunReason.TRUNCATED, final_text="The first half")
     assert said.startswith("**Status:** TRUNCATED  \n")
     assert said.endswith("The answer was cut off at the model's length limit; this is its beginning:\n\nThe first half")
 
 
 def test_a_failure_without_a_message() -> None:
-    """Status and reason stand for a missing message."""
+    """A missing message is replaced by status and reason."""
     assert answer(RunReason.LOST, final_text=None).endswith("---\n\nfailed: lost")
 
 
@@ -75,7 +75,7 @@ def test_a_failure_without_a_message() -> None:
     {"status": "ERROR", "error": "No network.", "result": "Half."},
 ])  # fmt: skip
 def test_details_of_a_finalized_run(finalized: dict[str, Any]) -> None:
-    """Beside the text a parent gets the session id and what the child handed over."""
+    """Besides the text, a parent gets the session id and the structured result."""
     result = make_result(RUN, child_session_id=ID, finalized=Finalized(**finalized))
     fields = end_fields(finished_snapshot(make_meta(RUN), result), result)
 
@@ -83,7 +83,7 @@ def test_details_of_a_finalized_run(finalized: dict[str, Any]) -> None:
 
 
 def test_details_of_a_run_that_does_not_finalize() -> None:
-    """Without finalization there is nothing handed over."""
+    """Without finalization there is no structured result."""
     result = make_result(RUN, child_session_id=ID)
     fields = end_fields(finished_snapshot(make_meta(RUN), result), result)
 
@@ -92,8 +92,8 @@ def test_details_of_a_run_that_does_not_finalize() -> None:
 
 
 def test_changes_of_nobody_are_not_a_line() -> None:
-    """If nothing was changed, the header has no line about it, also if another run shared the directory; what is
-    unknown is said there as a whole sentence.
+    """Without changes, the header has no line about them, even if another run shared the directory. Unknown changes are
+    a full sentence.
     """
     assert "Changes" not in answer(changes=Changes(shared="other runs there: scout 4ae0bd"))
     note = "not recorded: the disk is full"

@@ -1,4 +1,4 @@
-"""The runs of one conversation: found by the ids that it had, and printed as one text."""
+"""The runs of one conversation: found by its ids, and printed as one text."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def numbers(runs: tuple[RunSnapshot, ...]) -> list[int]:
 
 
 def test_runs_of_one_session_are_a_chain() -> None:
-    """Whichever of them is asked for, all come in the order of their launch."""
+    """Any run of the chain gives all of them, in launch order."""
     runs = [one(3, "a"), one(1, "a"), one(2, "b"), one(4, None)]
     for asked in (runs[0], runs[1]):
         assert [1, 3] == numbers(chain(asked, runs))
@@ -36,7 +36,7 @@ def test_runs_of_one_session_are_a_chain() -> None:
 
 
 def test_an_id_that_changed_on_the_way_keeps_the_chain() -> None:
-    """An agent may give a conversation another id when it goes on."""
+    """An agent may give a conversation a new id when it continues."""
     first, second = one(1, "a"), one(2, None, told="b", agent_session=AgentSession(resume="a"))
     third = one(3, None, agent_session=AgentSession(resume="b"))
     for asked in (first, second, third):
@@ -44,7 +44,7 @@ def test_an_id_that_changed_on_the_way_keeps_the_chain() -> None:
 
 
 def test_neither_another_agent_nor_a_foreign_run_joins() -> None:
-    """The same id may be another conversation there, or only pretended."""
+    """Another agent's run with the same id has another conversation, and an untrusted run may forge the id."""
     ours, other = one(1, "a"), one(2, "a", agent="codex")
     foreign = make_snapshot(make_meta("20260103-120000-000003", child_session_id="a"), foreign=True)
     assert [1] == numbers(chain(ours, [ours, other, foreign]))
@@ -59,7 +59,7 @@ def engine(project_dir: Path) -> Engine:
 
 @pytest.mark.processes
 def test_logs_print_the_whole_session(engine: Engine, project_dir: Path) -> None:
-    """Transcripts one after the other, each with its run; as a document a list of them."""
+    """Transcripts are printed one after the other, each with its run. As JSON they are a list."""
     first = run(engine, parts("answer the first", "answer the second"))
     second = run(engine, "go on", child_session=first.child_session_id)
     for ref in (first.run_id, second.run_id):

@@ -23,7 +23,7 @@ def project(project_dir: Path) -> paths.Project:
 
 
 def test_answer_is_printed_as_it_was_written(project: paths.Project) -> None:
-    """Into a pipe nothing is taken out of it; the N-th code block comes without its fences."""
+    """Piped output is unchanged, and the N-th code block is printed without its fences."""
     run_id = make_finished(project, final_text=ANSWER).run_id
     cwd = Path(project.root)
     assert (0, ANSWER, "") == subdeck("answer", run_id[-6:], cwd=cwd)
@@ -34,7 +34,7 @@ def test_answer_is_printed_as_it_was_written(project: paths.Project) -> None:
 
 
 def test_answer_as_json(project: paths.Project) -> None:
-    """A program gets all of it, with the code blocks taken out."""
+    """The JSON document has the whole answer, and its code blocks."""
     run_id = make_finished(project, final_text=ANSWER, partial=True).run_id
     document = subdeck("answer", run_id, "--json", cwd=Path(project.root)).document
     assert (run_id, "completed", "done", ANSWER, True, None) == tuple(
@@ -47,7 +47,7 @@ def test_answer_as_json(project: paths.Project) -> None:
 
 
 def test_run_without_an_answer_exits_with_1(project: paths.Project) -> None:
-    """One that ended without and one that has not ended say so, on stderr."""
+    """A failed run and an unfinished one are reported on stderr."""
     cwd = Path(project.root)
     failed = make_finished(project, reason=RunReason.MODEL_ERROR, final_text=None, error_message="401").run_id
     done = subdeck("answer", failed, cwd=cwd)
@@ -74,5 +74,5 @@ def test_run_without_an_answer_exits_with_1(project: paths.Project) -> None:
     ],
 )
 def test_code_blocks(text: str, blocks: list[tuple[str, str]]) -> None:
-    """Fences are those of markdown: longer ones hold shorter ones, an open one goes on to the end."""
+    """Fences follow markdown: longer ones contain shorter ones, and an open one runs to the end."""
     assert blocks == [tuple(block) for block in code_blocks(text)]

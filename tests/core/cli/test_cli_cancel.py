@@ -1,4 +1,4 @@
-"""Who waits for a run and gives up takes it along; who is killed does not."""
+"""A command that waits for a run stops it on a signal, but not when it is killed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def project(project_dir: Path, home: Path) -> Path:
 
 
 def begun(project: Path) -> str:
-    """Wait for the one run to have a child; return its id."""
+    """Wait until the one run has an agent. Return the run's id."""
 
     def running() -> str | None:
         return next((path.name for path in run_dirs(project) if b"run_started" in _bytes(path / "events.jsonl")), None)
@@ -65,17 +65,19 @@ with Canceller(()) as canceller:
     threading.Thread(target=ask_to_end).start()
     canceller.wait()
 """
-"""The program gets a signal in another thread while its first one waits: the kernel may choose any."""
+"""Another thread gets the signal while the first one waits: the kernel may choose any thread."""
 
 
 def test_a_signal_cancels_whichever_thread_gets_it() -> None:
-    """Who waits without an end is woken although nothing of Python runs where the wait is."""
+    """A signal wakes a wait without a timeout, even if no Python code runs in its thread."""
     subprocess.run([sys.executable, "-c", ELSEWHERE], check=True, timeout=60)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_signals_cancel_the_run(project: Path, number: signal.Signals) -> None:
-    """ctrl-C, TERM and HUP stop the run as cancelled, wait for its end and answer 3; another shell sees both."""
+    """ctrl-C, TERM and HUP cancel the run, wait for its end and exit with 3. Another shell sees the run before and
+    after.
+    """
     runner = start("run", "scout", "sleep", "--agent", "sleeper", cwd=project)
     run_id = begun(project)
     (seen,) = subdeck("status", "--json", cwd=project).document["runs"]
@@ -90,7 +92,7 @@ def test_signals_cancel_the_run(project: Path, number: signal.Signals) -> None:
 
 
 def test_cancelled_run_is_a_document(project: Path) -> None:
-    """With --json the end of a cancelled run is told like any other."""
+    """With --json, a cancelled run is printed like any other."""
     runner = start("run", "scout", "sleep", "--agent", "sleeper", "--json", cwd=project)
     run_id = begun(project)
     runner.send_signal(signal.SIGINT)
@@ -100,7 +102,7 @@ def test_cancelled_run_is_a_document(project: Path) -> None:
 
 
 def ignoring(*words: str, cwd: Path) -> subprocess.Popen[bytes]:
-    """Start a command as a script starts a job in the background: with SIGINT and SIGQUIT ignored."""
+    """Start a command like a background job of a script: with SIGINT and SIGQUIT ignored."""
     script = 'trap "" INT QUIT; exec "$@"'
     pipe = subprocess.PIPE
     return subprocess.Popen(
@@ -129,7 +131,7 @@ def test_a_background_job_is_not_cancelled_by_ctrl_c(project: Path) -> None:
 
 @pytest.mark.parametrize("words", [("wait", ":run"), ("events",), ("grep", "-E", "(a+)+$"), ("mcp",)])
 def test_commands_keep_sigint_ignored(project: Path, words: tuple[str, ...]) -> None:
-    """`wait`, `events`, `grep` and `mcp` in a script's background survive ctrl-C of the foreground; TERM ends them."""
+    """`wait`, `events`, `grep` and `mcp` in a script's background survive ctrl-C of the foreground. TERM ends them."""
     subdeck("bg", "scout", "sleep", "--agent", "sleeper", cwd=project)
     run_id = begun(project)
     with (project / ".pi/subagents/runs" / run_id / "events.jsonl").open("ab") as file:
@@ -150,7 +152,7 @@ def test_commands_keep_sigint_ignored(project: Path, words: tuple[str, ...]) -> 
 
 
 def test_killed_waiter_leaves_the_run(project: Path) -> None:
-    """SIGKILL of `run` ends nothing but itself: the run is visible and can be stopped."""
+    """After SIGKILL of `run`, the run continues: it is visible and can be stopped."""
     runner = start("run", "scout", "sleep", "--agent", "sleeper", cwd=project)
     run_id = begun(project)
     runner.kill()
@@ -163,7 +165,7 @@ def test_killed_waiter_leaves_the_run(project: Path) -> None:
 
 @pytest.mark.parametrize("name", ["stdout", "stderr"])
 def test_reader_that_goes_away_cancels_the_run(project: Path, name: str) -> None:
-    """A silent run is cancelled too when nobody reads its answer or its progress, and the result says why."""
+    """A quiet run is also cancelled if the reader of its answer or progress is gone, and the result has the reason."""
     reader, writer = os.pipe()
     streams: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, name: writer}
     words = ("run", "scout", "sleep", "--agent", "sleeper")
@@ -177,7 +179,7 @@ def test_reader_that_goes_away_cancels_the_run(project: Path, name: str) -> None
 
 
 def test_signals_cancel_the_run_without_stdout(project: Path) -> None:
-    """A signal is not lost where the command was called without stdout."""
+    """A signal also cancels a command without stdout."""
     words = ("run", "scout", "sleep", "--agent", "sleeper")
     runner = subprocess.Popen(
         ["/bin/sh", "-c", 'exec "$@" >&-', "sh", *SUBDECK, *words],
@@ -194,7 +196,7 @@ def test_signals_cancel_the_run_without_stdout(project: Path) -> None:
 
 
 def test_ignored_signals_stay_ignored(project: Path) -> None:
-    """Under nohup a hang-up does not end the run."""
+    """Under nohup, a hangup does not end the run."""
     words = ("run", "scout", "sleep", "--agent", "sleeper")
     runner = subprocess.Popen(
         ["/bin/sh", "-c", 'trap "" HUP; exec "$@"', "sh", *SUBDECK, *words],
@@ -208,12 +210,12 @@ def test_ignored_signals_stay_ignored(project: Path) -> None:
 
 
 def test_run_deleted_under_us_is_told(project: Path) -> None:
-    """Runs that vanish all together end the waiting with an error and no traceback, and the child too."""
+    """If all runs are deleted, waiting ends with an error and no traceback, and the agent ends."""
     runner = start("run", "scout", "sleep", "--agent", "sleeper", cwd=project)
     run_id = begun(project)
     run_dir = project / ".pi/subagents/runs" / run_id
     facts = json.loads((run_dir / "runner.json").read_bytes())
-    run_dir.parent.rename(project / "gone")  # at once, where rm would race with what the wrapper writes
+    run_dir.parent.rename(project / "gone")  # at once, because rm would race with the wrapper's writes
     _, err = runner.communicate(timeout=30)
     assert 1 == runner.returncode
     assert "was deleted while waiting for it" in err.decode()

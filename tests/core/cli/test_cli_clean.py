@@ -1,4 +1,4 @@
-"""`subdeck clean`, and what `subdeck status` says of why a run is not done."""
+"""`subdeck clean`, and the reason in `subdeck status` why a run is not done."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def finished(engine: Engine, days: float) -> RunMeta:
 
 
 def test_a_dry_run_changes_nothing(engine: Engine, project_dir: Path) -> None:
-    """It says what would go, what room that makes and when; the settings' rules count when none is given."""
+    """It prints the runs to delete, the space freed and when. Without options, the settings' rules apply."""
     old = finished(engine, 31)
     finished(engine, 1)
     done = subdeck("clean", "--dry-run", cwd=project_dir)
@@ -47,7 +47,7 @@ def test_a_dry_run_changes_nothing(engine: Engine, project_dir: Path) -> None:
 
 
 def test_rules_of_the_call_replace_those_of_the_settings(engine: Engine, project_dir: Path) -> None:
-    """With --keep the age does not count."""
+    """With --keep, the age in the settings does not apply."""
     old, new = finished(engine, 31), finished(engine, 1)
     document = subdeck("clean", "--keep", "5", "--dry-run", "--json", cwd=project_dir).document
     assert ([], {"olderThanDays": None, "keep": 5, "maxMb": None}) == (document["going"]["runs"], document["rule"])
@@ -62,7 +62,7 @@ def test_rules_of_the_call_replace_those_of_the_settings(engine: Engine, project
     [("2d", 1), ("2", 1), ("12h", 2), ("4W", 1), ("9w", 0), ("3m", '"3m": expected a number of days')],
 )
 def test_an_age_may_have_a_unit(engine: Engine, project_dir: Path, days: str, going: int | str) -> None:
-    """As the app's filter takes it; what is no number is told in plain words."""
+    """Units are those of the app's filter, and an invalid age is a readable error."""
     for age in (31, 1):
         finished(engine, age)
     done = subdeck("clean", "--older-than", days, "--dry-run", "--json", cwd=project_dir)
@@ -73,7 +73,7 @@ def test_an_age_may_have_a_unit(engine: Engine, project_dir: Path, days: str, go
 
 
 def test_what_went_comes_back(engine: Engine, project_dir: Path) -> None:
-    """With --yes it is done, to the trash, and rm --undo takes it back."""
+    """With --yes, the runs are moved to the trash, and `rm --undo` restores them."""
     old, new = finished(engine, 31), finished(engine, 1)
     document = subdeck("clean", "--yes", "--json", cwd=project_dir).document
     assert ([old.run_id], []) == (document["moved"], document["left"])
@@ -86,7 +86,7 @@ def test_what_went_comes_back(engine: Engine, project_dir: Path) -> None:
 
 
 def test_nothing_is_done_without_a_yes(engine: Engine, project_dir: Path) -> None:
-    """Who cannot be asked has to say --yes; no rule at all is an error; a rule that takes nothing is none."""
+    """Without a terminal, --yes is required. A missing rule is an error, a rule without matches is not."""
     finished(engine, 31)
     refused = subdeck("clean", cwd=project_dir)
     assert 2 == refused.code
@@ -118,7 +118,7 @@ def test_it_asks(engine: Engine, project_dir: Path, answer: bytes, left: int) ->
 
 
 def test_a_running_run_stays(engine: Engine, project_dir: Path) -> None:
-    """It is counted and left; why it is not done stands in status, for people and for programs."""
+    """It is counted and kept, and `status` has the reason why it is not done, in text and JSON."""
     run = start(engine, "hang")
     child = started(engine, run).child_pid
     document = subdeck("clean", "--keep", "0", "--yes", "--json", cwd=project_dir).document

@@ -1,4 +1,4 @@
-"""Commands whose stdin, stdout or stderr is closed, full, or read by nobody any more."""
+"""Commands whose stdin, stdout or stderr is closed, full, or no longer read."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def project(project_dir: Path, home: Path) -> Path:
 
 
 def called(words: list[str], redirection: str, cwd: Path) -> subprocess.CompletedProcess[bytes]:
-    """Run one command of ours as a shell does with this redirection."""
+    """Run a subdeck command with this redirection in a shell."""
     script = f'exec "$@" {redirection}'
     return subprocess.run(["/bin/sh", "-c", script, "sh", *SUBDECK, *words], cwd=cwd, capture_output=True, timeout=60)
 
@@ -35,7 +35,7 @@ def called(words: list[str], redirection: str, cwd: Path) -> subprocess.Complete
 @pytest.mark.parametrize("redirection", [">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-", "2>/dev/full", ">/dev/full"])
 @pytest.mark.parametrize(("agent", "code"), [("brief", 0), ("failing", 1)])
 def test_the_exit_code_is_that_of_the_run(project: Path, redirection: str, agent: str, code: int) -> None:
-    """Whatever becomes of its output, a run ends as it ends, and no file of ours gets what was for the terminal."""
+    """With any redirection, a run has its usual outcome, and terminal output never gets into a file of the run."""
     done = called(["run", "scout", "look", "--agent", agent], redirection, project)
     assert code == done.returncode
     assert b"Traceback" not in done.stderr
@@ -54,7 +54,7 @@ COMMANDS = [
 
 @pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
 def test_a_command_without_stdout_or_stderr(project: Path, words: list[str]) -> None:
-    """It does its work and ends as it would have."""
+    """It does its work and has its usual exit code."""
     run_id = make_finished(open_engine(project).project).run_id
     given = [run_id if word == "RUN" else word for word in words]
     for redirection in ("2>&-", "2>/dev/full", ">&-"):
@@ -67,7 +67,7 @@ def test_a_command_without_stdout_or_stderr(project: Path, words: list[str]) -> 
 
 @pytest.mark.parametrize("words", [["status"], ["logs", "--markdown", "RUN"], ["stop", "RUN"], ["settings", "--json"]])
 def test_a_full_disk_behind_stdout(project: Path, words: list[str]) -> None:
-    """The error names stdout; the exit code is not that of a command which did nothing."""
+    """The error names stdout, and the exit code is 1, not that of an error before any work."""
     run_id = make_finished(open_engine(project).project).run_id
     done = called([run_id if word == "RUN" else word for word in words], ">/dev/full", project)
     assert 1 == done.returncode
@@ -76,7 +76,7 @@ def test_a_full_disk_behind_stdout(project: Path, words: list[str]) -> None:
 
 
 def test_waiting_ends_as_the_run(project: Path) -> None:
-    """`wait` says how the run ended even where its table cannot be printed, or nobody reads it."""
+    """`wait` exits with the run's outcome even if its table cannot be printed or read."""
     subdeck("run", "scout", "look", "--agent", "failing", cwd=project)
     run_id = subdeck("status", "--json", cwd=project).document["runs"][0]["runId"]
     done = called(["wait", run_id], ">/dev/full", project)
@@ -92,7 +92,7 @@ def test_waiting_ends_as_the_run(project: Path) -> None:
 
 @pytest.mark.parametrize("words", [["events"], ["events", "--json"], ["tool", "register"]])
 def test_a_stream_for_nobody(project: Path, words: list[str]) -> None:
-    """What would only stream into a closed stdout says so and ends."""
+    """A command that only streams to a closed stdout ends with an error."""
     done = called(words, ">&- </dev/null", project)
     assert done.returncode in (1, 2)
     assert b"closed" in done.stderr

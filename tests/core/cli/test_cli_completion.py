@@ -1,4 +1,4 @@
-"""`subdeck completion`: what shells complete, in the real shells where they are installed."""
+"""`subdeck completion`: the values that shells complete, in the real shells if they are installed."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ FREE = {
     "ADDRESS", "COMMAND", "CSV", "DAYS", "DOLLARS", "FILE:N,N…", "HASH", "HOST", "ID", "LABEL=N", "MB", "N", "NAME",
     "NAME=COUNT", "PATTERN", "REQUEST", "S", "TEXT",
 }  # fmt: skip
-"""Names of values in the help that nothing completes: free texts and numbers."""
+"""Names of values in the help without completion: free texts and numbers."""
 
 
 @pytest.fixture
 def run(project_dir: Path, home: Path) -> RunMeta:
-    """A finished run, beside a preset, a role, a model and an agent in the settings."""
+    """A finished run, with a preset, a role, a model and an agent in the settings."""
     write_preset(project_dir)
     settings = home / ".config" / "subdeck" / "config.yaml"
     settings.parent.mkdir(parents=True)
@@ -49,7 +49,7 @@ def run(project_dir: Path, home: Path) -> RunMeta:
 
 
 def completed(line: str, cwd: Path) -> list[tuple[str, ...]]:
-    """Return what completes a line: kind, value and description of each."""
+    """Return the completions of a line: kind, value and description of each."""
     done = subdeck("completion", "zsh", "--line", line, cwd=cwd)
     assert (0, "") == (done.code, done.err)
     return [tuple(row.split("\t")) for row in done.out.splitlines()]
@@ -85,12 +85,12 @@ def values(line: str, cwd: Path) -> list[str]:
     ],
 )
 def test_what_completes_a_line(line: str, expected: list[str], project_dir: Path, run: RunMeta) -> None:
-    """Commands, options and their values complete by what the project and the settings have."""
+    """Commands, options and values are completed from the project and the settings."""
     assert values(line, project_dir) == expected
 
 
 def test_runs_are_completed_with_what_they_are(project_dir: Path, run: RunMeta) -> None:
-    """A run is offered by its short id, with preset and task; by its whole id once that was begun; each only once."""
+    """A run completes to its short id, with preset and task, or to a full id that was started. Each appears once."""
     short = run.short_id
     assert completed("subdeck logs ", project_dir) == [("plain", short, "scout: find the token")]
     assert values(f"subdeck logs {short[:3]}", project_dir) == [short]
@@ -102,26 +102,26 @@ def test_runs_are_completed_with_what_they_are(project_dir: Path, run: RunMeta) 
 
 
 def test_deleted_runs_are_completed_for_undo(project_dir: Path, run: RunMeta) -> None:
-    """What is restored is in the trash."""
+    """Deleted runs are completed from the trash."""
     assert 0 == subdeck("rm", run.run_id, cwd=project_dir).code
     assert values("subdeck rm ", project_dir) == []
     assert values("subdeck rm --undo ", project_dir) == [run.short_id]
 
 
 def test_the_directory_option_counts(project_dir: Path, tmp_path: Path, run: RunMeta) -> None:
-    """Behind -C the runs and presets are those of that directory."""
+    """After -C, the runs and presets are those of that directory."""
     assert values(f"subdeck -C {shlex.quote(str(project_dir))} logs ", tmp_path) == [run.short_id]
     assert completed("subdeck -C ", tmp_path) == [("dir", "", "")]
 
 
 def test_what_cannot_be_read_completes_nothing(project_dir: Path, run: RunMeta, home: Path) -> None:
-    """Broken settings are no error in the middle of a line that is typed."""
+    """With broken settings, completion prints no error."""
     (home / ".config" / "subdeck" / "config.yaml").write_text("nosuch: [\n")
     assert values("subdeck run --model ", project_dir) == []
 
 
 def test_no_agent_is_started(project_dir: Path, home: Path, run: RunMeta) -> None:
-    """Models come from files; an agent that would be asked for them is not."""
+    """Models come from files, and no agent is started for them."""
     asked = home / "asked"
     programs = home / "programs"
     programs.mkdir()
@@ -139,7 +139,7 @@ def test_no_agent_is_started(project_dir: Path, home: Path, run: RunMeta) -> Non
 
 
 def test_texts_from_outside_are_one_plain_line(project_dir: Path, run: RunMeta) -> None:
-    """What a run or a preset is called cannot write into the terminal, nor make a second completion."""
+    """Names of runs and presets can neither write to the terminal nor add a completion."""
     name = "evil\\u001b[31m\\nrm -rf"
     path = project_dir / ".pi" / "subagents" / "evil.md"
     path.write_text(f'---\nname: "{name}"\ndescription: "a\\u001b[31mb\\nc\\td"\n---\nx\n')
@@ -154,7 +154,7 @@ def test_texts_from_outside_are_one_plain_line(project_dir: Path, run: RunMeta) 
 
 
 def test_every_value_is_completed_or_free() -> None:
-    """A new kind of value in the help is one that completes, or one that is listed as free here."""
+    """A new kind of value in the help needs a completion, or an entry in FREE."""
     named = {
         _completion.name_of(command.command, param)
         for command in commands()
@@ -176,7 +176,7 @@ def shell_environment() -> dict[str, str]:
 
 @pytest.mark.parametrize("shell", SCRIPTS)
 def test_the_script_is_one_of_its_shell(shell: str, project_dir: Path) -> None:
-    """The shell reads the script without a complaint; with --json it is a field."""
+    """The shell reads the script without errors. With --json it is a field."""
     program = _program(shell)
     done = subdeck("completion", shell, cwd=project_dir)
     read = subprocess.run([program, "-n"], input=done.out, capture_output=True, text=True)
@@ -192,7 +192,7 @@ def _program(shell: str) -> str:
 
 
 class Terminal:
-    """A shell in a terminal, in which keys are typed."""
+    """A shell in a terminal with typed keys."""
 
     def __init__(self, *command: str, cwd: Path) -> None:
         self.end, theirs = pty.openpty()
@@ -209,7 +209,7 @@ class Terminal:
         self.shown = ""
 
     def type(self, keys: str, until: str) -> str:
-        """Type keys and wait until a pattern is shown; return what was shown since."""
+        """Type keys and wait until a pattern is shown. Return the output since then."""
         os.write(self.end, keys.encode())
         deadline = time.monotonic() + PATIENCE_S
         shown = ""
@@ -226,7 +226,7 @@ class Terminal:
 
 
 def test_bash_completes(project_dir: Path, run: RunMeta) -> None:
-    """In bash a tab completes commands, options, runs, and models with a colon."""
+    """In bash, a tab completes commands, options, runs, and models with a colon."""
     terminal = Terminal(_program("bash"), "--norc", "--noprofile", "-i", cwd=project_dir)
     try:
         terminal.type("", "ready> ")
@@ -242,7 +242,7 @@ def test_bash_completes(project_dir: Path, run: RunMeta) -> None:
 
 
 def test_zsh_completes(project_dir: Path, run: RunMeta, home: Path) -> None:
-    """In zsh a tab completes as in bash, and a second one shows what each is."""
+    """In zsh, a tab completes as in bash, and a second one shows descriptions."""
     (home / ".zshrc").write_text("")
     terminal = Terminal(_program("zsh"), "-f", "-i", cwd=project_dir)
     try:
@@ -259,7 +259,7 @@ def test_zsh_completes(project_dir: Path, run: RunMeta, home: Path) -> None:
 
 
 def test_fish_completes(project_dir: Path, run: RunMeta) -> None:
-    """fish completes as the others, each with its description."""
+    """fish completes like the others, with descriptions."""
 
     def complete(line: str) -> str:
         script = f"subdeck completion fish | source; complete -C {shlex.quote(line)}"

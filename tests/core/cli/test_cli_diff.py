@@ -1,4 +1,4 @@
-"""`subdeck diff` and what `status` says of changes."""
+"""`subdeck diff`, and the changes in `subdeck status`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def ended(repository: Path, *script: str) -> tuple[Engine, RunSnapshot]:
 
 
 def test_the_patch(repository: Path) -> None:
-    """Into a pipe goes what git can apply, byte for byte; --stat and --name-only are about the files."""
+    """Piped output is a patch that git can apply, byte for byte. --stat and --name-only list the files."""
     _, run = ended(repository, "edit a.py two 2", "put b.bin changed", "put dir/\x1b[31mnew x", "bash true")
     patch = subdeck("diff", run.run_id, cwd=repository)
     assert (0, "") == (patch.code, patch.err)
@@ -49,7 +49,7 @@ def test_the_patch(repository: Path) -> None:
 
 
 def test_json(repository: Path) -> None:
-    """One document has all fields, and where the patch is; `status --json` has the same changes."""
+    """One document has all fields and the patch's path. `status --json` has the same changes."""
     engine, run = ended(repository, "edit a.py two 2")
     document = json.loads(subdeck("diff", run.run_id, "--json", cwd=repository).out)
     assert engine.artifacts(run.run_id)["changes.patch"] == document["patch"]
@@ -65,14 +65,14 @@ def test_json(repository: Path) -> None:
 
 
 def test_nothing_changed(repository: Path) -> None:
-    """That is said beside an empty patch, and is no failure."""
+    """A run without changes has a message on stderr, an empty patch and exit code 0."""
     _, run = ended(repository)
     said = subdeck("diff", run.run_id, cwd=repository)
     assert (0, "", f"run {run.meta.short_id} changed nothing\n") == (said.code, said.out, said.err)
 
 
 def test_while_it_goes_on(repository: Path) -> None:
-    """What a run has changed up to now is shown, too."""
+    """A running run's changes so far are shown."""
     engine = open_engine(repository)
     run = start(engine, "edit a.py two 2", "say Halfway.", "hang")
     started(engine, run)
@@ -88,7 +88,7 @@ def test_while_it_goes_on(repository: Path) -> None:
 
 
 def test_outside_git(project_dir: Path) -> None:
-    """There the files that tools wrote are told; a run with commands says that it may not be all."""
+    """Files written by tools are listed. A run with commands has a warning that the list may be incomplete."""
     engine = open_engine(project_dir)
     run = run_to_end(engine, "put a.py old", "edit a.py old new", "save b.py x", "answer Done.")
     said = subdeck("diff", run.run_id, cwd=project_dir)
@@ -100,7 +100,7 @@ def test_outside_git(project_dir: Path) -> None:
 
 
 def in_worktree(repository: Path, *script: str) -> tuple[Engine, RunSnapshot, Path]:
-    """Run a script in a worktree to its end; return the worktree too."""
+    """Run a script in a worktree to its end. Return the worktree with the run."""
     engine = open_engine(repository)
     run = run_to_end(engine, *script, "answer Done.", worktree=WorktreeFrom.FILES)
     return engine, run, Path(engine.work.root(run))
@@ -108,7 +108,7 @@ def in_worktree(repository: Path, *script: str) -> tuple[Engine, RunSnapshot, Pa
 
 @pytest.mark.parametrize("script", [(), ("edit a.py two 2",)], ids=["nothing", "something"])
 def test_all_views_agree_on_an_edited_worktree(repository: Path, script: tuple[str, ...]) -> None:
-    """Once the worktree was edited by hand every view of the run shows it as it is now, and says so."""
+    """If a worktree was edited by hand, every view of the run shows it as it is now, with a note."""
     _, run, tree = in_worktree(repository, *script)
     (tree / "new.py").write_text("x\n")
     names = ["a.py", "new.py"][not script :]
@@ -140,7 +140,7 @@ def test_all_views_agree_on_an_edited_worktree(repository: Path, script: tuple[s
 
 @pytest.mark.parametrize("is_late", [False, True])
 def test_a_link_in_the_place_of_a_worktree_is_not_followed(repository: Path, tmp_path: Path, is_late: bool) -> None:
-    """No view shows, and no act takes, what is in a checkout that stands as a link in the place of a worktree."""
+    """If a worktree was replaced by a link to another checkout, that checkout's files are neither shown nor applied."""
     other = tmp_path / "other"
     git(repository, "worktree", "add", "-q", str(other))
     (other / "private.py").write_text("secret\n")
@@ -156,7 +156,7 @@ def test_a_link_in_the_place_of_a_worktree_is_not_followed(repository: Path, tmp
 
 
 def test_list_of_runs_shows_what_they_left(repository: Path) -> None:
-    """A list of runs, and one of many named runs, shows what was recorded, without looking at any worktree."""
+    """A list of runs, or a long one of named runs, shows the recorded changes, without reading any worktree."""
     engine, run, tree = in_worktree(repository, "edit a.py two 2")
     (tree / "new.py").write_text("x\n")
     (listed,) = subdeck("status", "--json", cwd=repository).document["runs"]
@@ -168,7 +168,9 @@ def test_list_of_runs_shows_what_they_left(repository: Path) -> None:
 
 
 def test_worktree_is_shown_for_the_run_that_was_last_there(repository: Path) -> None:
-    """A run in whose worktree another one continued keeps what it left; the later one shows the edits since."""
+    """If another run continued in a run's worktree, the first keeps its recorded changes and the later one shows the
+    edits since.
+    """
     engine, run, tree = in_worktree(repository, "edit a.py two 2")
     later = run_to_end(engine, "answer Done.", cwd=run.meta.cwd, follow_up=run.run_id)
     assert tree == Path(engine.work.root(later))

@@ -1,4 +1,4 @@
-"""The JSON documents that the reference describes are those that the commands print."""
+"""The JSON documents in the reference match the output of the commands."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ REWRITE = "run `python -m tests.house.reference --record`"
 
 @pytest.mark.timeout(900)  # all commands, one after the other
 def test_the_documents_have_the_fields_of_the_reference() -> None:
-    """A field that came, went or changed its type is in the recording, too."""
+    """A field that was added, removed or changed its type must be recorded."""
     now, before = recording.record(), recorded()
     assert set(now) == set(before), REWRITE
     for name in now:
@@ -25,6 +25,6 @@ def test_the_documents_have_the_fields_of_the_reference() -> None:
 
 
 def _fields(calls: recording.Recorded, name: str) -> dict[str, set[str]]:
-    """Return the fields of a command's documents with their types; whether one is null may differ each time."""
+    """Return the fields of a command's documents with their types, without null, which may differ each time."""
     rows = described([call["document"] for call in calls[name]], NAMED_BY_USER.get(name, ()))
     return {path: set(kinds.split(" or ")) - {"null"} for path, kinds in rows}

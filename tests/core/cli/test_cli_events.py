@@ -1,4 +1,4 @@
-"""`subdeck events`, in processes of its own."""
+"""`subdeck events`, in separate processes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.processes
 
 
 def lines_of(process: subprocess.Popen[bytes], until: str) -> list[dict[str, Any]]:
-    """Read emissions up to one on that channel."""
+    """Read emissions up to the first one on this channel."""
     assert process.stdout
     read: list[dict[str, Any]] = []
     for line in process.stdout:
@@ -38,7 +38,7 @@ def end(process: subprocess.Popen[bytes]) -> bytes:
 
 
 def test_events_follow_until_interrupted(project_dir: Path) -> None:
-    """One `started` for the active run, then what happens to it and to new ones; ctrl-C ends it quietly."""
+    """The active run has one `started`, followed by its events and those of new runs. ctrl-C ends it quietly."""
     engine = open_engine(project_dir)
     first = start(engine, "wait-for go", "answer ok")
     following = start_command("events", "--json", cwd=project_dir)
@@ -55,7 +55,7 @@ def test_events_follow_until_interrupted(project_dir: Path) -> None:
 
 
 def test_one_run_only(project_dir: Path) -> None:
-    """--run follows one run and ends with it; of one that is over there is nothing to tell."""
+    """--run follows one run and ends with it. A finished run has no output."""
     engine = open_engine(project_dir)
     other = start(engine, "wait-for go", "answer ok")
     run = start(engine, "wait-for go", "say-many 30", "answer ok")
@@ -73,7 +73,7 @@ def test_one_run_only(project_dir: Path) -> None:
 
 
 def test_one_run_that_is_removed(project_dir: Path) -> None:
-    """--run ends when the run is removed with all others: there is nothing left to follow."""
+    """--run ends if the run is removed with all others."""
     engine = open_engine(project_dir)
     run = start(engine, "wait-for go", "answer ok")
     following = start_command("events", "--run", run.run_id, "--json", cwd=project_dir)
@@ -85,7 +85,7 @@ def test_one_run_that_is_removed(project_dir: Path) -> None:
 
 
 def test_one_run_that_ends_before_the_first_look(project_dir: Path) -> None:
-    """--run ends at once when the run has ended, or was removed, between the command line and the first look."""
+    """--run ends at once if the run finished or was removed before it is first read."""
     engine = open_engine(project_dir)
     run = run_to_end(engine, "answer ok")
     updates: list[Update] = []
@@ -108,7 +108,7 @@ def test_events_for_a_person(project_dir: Path) -> None:
 
 
 def test_a_reader_that_goes_ends_it(project_dir: Path) -> None:
-    """`subdeck events --json | head -1` ends without a word when its reader has gone."""
+    """`subdeck events --json | head -1` ends quietly when its reader is gone."""
     open_engine(project_dir)
     reader, writer = os.pipe()
     following = subprocess.Popen(
@@ -121,7 +121,7 @@ def test_a_reader_that_goes_ends_it(project_dir: Path) -> None:
 
 
 def test_unknown_run(project_dir: Path) -> None:
-    """A run that is not there is an error before anything is followed."""
+    """An unknown run is an error at once."""
     done = subdeck("events", "--run", "nope", "--json", cwd=project_dir)
     assert (2, "") == (done.code, done.out)
     assert "nope" in done.error["what"]

@@ -1,4 +1,4 @@
-"""`subdeck grep`: what it prints, and how it ends."""
+"""`subdeck grep`: its output and exit codes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _events(project_dir: Path, run_id: str) -> Path:
 
 
 def test_hit_is_a_line_with_run_date_and_place(project: Path) -> None:
-    """The newest run comes first; what would command a terminal is gone even where it is piped."""
+    """The newest run comes first, and control characters are removed, even in a pipe."""
     done = subdeck("grep", "needle", cwd=project, TZ="UTC")
     assert (0, "") == (done.code, done.err)
     assert done.out.splitlines() == [
@@ -45,7 +45,7 @@ def test_hit_is_a_line_with_run_date_and_place(project: Path) -> None:
 
 
 def test_exit_code_tells_whether_there_is_a_hit(project: Path) -> None:
-    """As of grep: 0, 1 for none, 2 where the search makes no sense."""
+    """As with grep: 0 for a match, 1 for none, 2 for an invalid search."""
     assert (1, "", "") == subdeck("grep", "nowhere", cwd=project)
     assert 2 == subdeck("grep", "(", "--regex", cwd=project).code
     assert "not a regular expression" in subdeck("grep", "(", "--regex", "--json", cwd=project).error["what"]
@@ -53,7 +53,7 @@ def test_exit_code_tells_whether_there_is_a_hit(project: Path) -> None:
 
 
 def test_options_narrow_and_widen(project: Path) -> None:
-    """A text is literal unless it is said to be an expression; runs can be named, and counted only."""
+    """A text is literal unless it is marked as an expression. Runs can be named, and listed only by id."""
     assert 3 == len(subdeck("grep", "-i", "needle", cwd=project).out.splitlines())
     assert 1 == subdeck("grep", "ne+dle", cwd=project).code
     assert 2 == len(subdeck("grep", "-E", "ne+dle", cwd=project).out.splitlines())
@@ -63,7 +63,7 @@ def test_options_narrow_and_widen(project: Path) -> None:
 
 
 def test_json_is_one_document(project: Path) -> None:
-    """A program gets place, offset and where in the line the matches are; without a hit the document is empty."""
+    """The document has place, offset and the positions of matches in the line. Without a match it is empty."""
     document = subdeck("grep", "needle", "--json", cwd=project).document
     (run,) = document["runs"]
     assert (NEW, "scout", "needle") == (run["runId"], run["preset"], document["pattern"])
@@ -80,7 +80,7 @@ def test_json_is_one_document(project: Path) -> None:
 
 
 def test_terminal_gets_lines_that_fit(project: Path) -> None:
-    """On a terminal the short id is enough, and a line is a row."""
+    """On a terminal, the short id is shown and each line fits one row."""
     _events(project, OLD).write_bytes(encode_event(AssistantText(seq=1, text="needle " + "x" * 500)))
     ours, theirs = pty.openpty()
     environment = {**os.environ, "COLUMNS": "60"}
@@ -91,7 +91,7 @@ def test_terminal_gets_lines_that_fit(project: Path) -> None:
         while piece := os.read(ours, 65536):
             shown += piece
     except OSError:
-        pass  # so a terminal says that its last program has gone
+        pass  # a terminal reports in this way that its last program has exited
     os.close(ours)
     assert 0 == done.wait(30)
     rows = shown.decode().splitlines()
@@ -100,7 +100,7 @@ def test_terminal_gets_lines_that_fit(project: Path) -> None:
 
 
 def test_ctrl_c_ends_a_search_that_would_take_for_ever(project: Path) -> None:
-    """An expression that tries everything is ended by the operator, as any command is."""
+    """ctrl-C ends a search with a slow expression, like any command."""
     _events(project, OLD).write_bytes(encode_event(AssistantText(seq=1, text="a" * 60 + "!")))
     process = start("grep", "-E", "(a+)+$", cwd=project)
     try:

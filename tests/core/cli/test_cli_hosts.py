@@ -1,4 +1,4 @@
-"""`subdeck hosts`: its table, what keeps its servers from starting, a host that is served, a cluster to try."""
+"""`subdeck hosts`: its table, start errors, a served host, a trial cluster."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("forked_commands"),
 
 @contextmanager
 def serving(*words: str, cwd: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """Have a command of `subdeck hosts` in the foreground; ctrl-C at the end."""
+    """Run a command of `subdeck hosts` in the foreground, and end it with ctrl-C."""
     command = [*SUBDECK, "hosts", *words]
     server = subprocess.Popen(command, cwd=cwd, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
     try:
@@ -47,7 +47,7 @@ def serving(*words: str, cwd: Path) -> Iterator[subprocess.Popen[bytes]]:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_explains_itself(project_dir: Path, name: str) -> None:
-    """The table leads to a command of that name, with help and --json; the list has its line."""
+    """Each command in the table exists, with help, --json and its line in the list."""
     done = subdeck("hosts", name, "--help", cwd=project_dir)
     assert (0, "") == (done.code, done.err)
     assert done.out.startswith(f"Usage: subdeck hosts {name} ")
@@ -57,7 +57,7 @@ def test_every_command_explains_itself(project_dir: Path, name: str) -> None:
 
 
 def test_a_typing_error_names_the_near_ones(project_dir: Path) -> None:
-    """Of the commands of this table."""
+    """The commands of this table are suggested."""
     error = subdeck("hosts", "serv", "--json", cwd=project_dir).error
     assert ('unknown command "serv"', "did you mean serve?") == (error["what"], error["hint"])
     assert "subdeck hosts --help" in subdeck("hosts", "zzz", cwd=project_dir).err
@@ -82,7 +82,7 @@ def test_a_typing_error_names_the_near_ones(project_dir: Path) -> None:
     ],
 )
 def test_what_keeps_it_from_starting(project_dir: Path, words: list[str], what: str) -> None:
-    """It is said in a sentence, and nothing is started."""
+    """A wrong call gives a readable error, and nothing is started."""
     done = subdeck("hosts", *words, "--json", cwd=project_dir)
     assert (2, "") == (done.code, done.out)
     assert what in done.error["what"]
@@ -98,7 +98,7 @@ def test_what_keeps_it_from_starting(project_dir: Path, words: list[str], what: 
     ],
 )
 def test_the_extra_is_named(project_dir: Path, words: list[str], package: str) -> None:
-    """Without the packages that a cluster needs, how to get them is said."""
+    """Without a package for clusters, the error has the command that installs it."""
     code = (
         "import sys, importlib.util as u; find = u.find_spec\n"
         f"u.find_spec = lambda name, *more: None if name == {package!r} else find(name, *more)\n"
@@ -113,7 +113,7 @@ def test_the_extra_is_named(project_dir: Path, words: list[str], package: str) -
 
 
 def test_what_keeps_a_host_loads_no_dask(project_dir: Path) -> None:
-    """The process that keeps workers is small, and so is the help of them all."""
+    """The process that supervises workers stays small, and so does the help."""
     for words in (["hosts"], ["hosts", "serve", "--help"], ["hosts", "serve", "tls://localhost:1"]):
         code = "import sys; from subdeck.tui.main import main; sys.argv[1:] = %r; main(); print(*sys.modules)" % words  # noqa: UP031
         done = subprocess.run([sys.executable, "-P", "-c", code], cwd=project_dir, capture_output=True, text=True)
@@ -123,7 +123,7 @@ def test_what_keeps_a_host_loads_no_dask(project_dir: Path) -> None:
 
 
 async def test_a_host_is_served(project_dir: Path, tmp_path: Path) -> None:
-    """Scheduler and host by certificates, with labels, a name and a spool that no second one gets."""
+    """Scheduler and host use certificates, and the host has labels, a name and a spool that no second host gets."""
     write_settings()
     make_keys(keys_dir())
     address = f"tls://127.0.0.1:{_free_port()}"
@@ -156,7 +156,7 @@ async def test_a_host_is_served(project_dir: Path, tmp_path: Path) -> None:
 
 
 def test_a_cluster_to_try_ends_with_ctrl_c(project_dir: Path) -> None:
-    """What is needed next is said when it is up; ctrl-C takes it away with all that ran on it."""
+    """A running trial cluster prints the next step, and ctrl-C ends it with all its runs."""
 
     async def begin() -> str:
         async with carrying() as carrier:
@@ -188,7 +188,7 @@ def test_a_cluster_to_try_ends_with_ctrl_c(project_dir: Path) -> None:
 
 
 def test_a_name_that_no_other_machine_reaches_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where a machine's own name stands for loopback, as Debian has it, a scheduler there is of no use to others."""
+    """If a machine's own name resolves to loopback, as on Debian, other machines cannot reach a scheduler there."""
     found = {"head": "127.0.1.1", "six": "::1", "far": "10.0.0.7"}
 
     def look_up(host: str, port: int, **_: object) -> list[tuple[object, ...]]:
@@ -202,7 +202,7 @@ def test_a_name_that_no_other_machine_reaches_is_told(monkeypatch: pytest.Monkey
 
 
 def test_nohup_is_heard(project_dir: Path) -> None:
-    """A server that was started to outlive its terminal does; another one ends with that."""
+    """A server started with nohup outlives its terminal, and others end with it."""
     for ignored in (True, False):
         words = ["hosts", "scheduler", f"tcp://127.0.0.1:{_free_port()}"]
         wish = ["sh", "-c", 'trap "" HUP; exec "$@"', "sh"] if ignored else []
@@ -223,12 +223,12 @@ def test_nohup_is_heard(project_dir: Path) -> None:
 
 
 def test_slots_are_what_the_machine_can_bear() -> None:
-    """At least one, and no more than some for each core."""
+    """At least one slot, and at most four for each core."""
     assert 1 <= usual_slots() <= 4 * (os.cpu_count() or 1)
 
 
 def test_what_ran_on_it_is_told_as_stopped(project_dir: Path, home: Path) -> None:
-    """A run that is launched on a cluster to try is stopped with it, and the operator gets its end."""
+    """A run launched on a trial cluster is stopped with it, and its result has the reason."""
     with trial(cwd=project_dir) as kept:
         write_agents(home, slow="echo begun >&2; exec sleep 1000")
         write_preset(project_dir, extra="agent: slow\n")
@@ -247,7 +247,7 @@ def test_what_ran_on_it_is_told_as_stopped(project_dir: Path, home: Path) -> Non
 
 
 def test_a_killed_keeper_takes_its_cluster_along() -> None:
-    """Nobody is left to end what it kept; the runs' own processes are another matter."""
+    """If the supervising process is killed, its cluster's processes end."""
     with trial() as kept:
         below = processes.descendants(kept.pid)
         assert len(below) >= 2

@@ -1,4 +1,4 @@
-"""`subdeck hosts doctor`: everything that keeps runs from a host is named, with what mends it."""
+"""`subdeck hosts doctor`: every obstacle to runs on a host is named, with its fix."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def troubles(host: Surveyed, settings: Settings = SETTINGS) -> dict[str, Check]:
 
 
 def test_nothing_is_wrong() -> None:
-    """A host with all that runs need has no trouble."""
+    """A host that is set up correctly has no problems."""
     assert troubles(surveyed()) == {}
 
 
@@ -91,7 +91,7 @@ def test_nothing_is_wrong() -> None:
     ],
 )
 def test_what_is_wrong_on_a_host(host: Examined, name: str, state: State, words: str) -> None:
-    """Each trouble of a host is found by itself, in plain words."""
+    """Each problem of a host is found on its own, in plain words."""
     check = troubles(surveyed(host))[name]
     assert check.state is state
     assert words in check.detail
@@ -99,13 +99,13 @@ def test_what_is_wrong_on_a_host(host: Examined, name: str, state: State, words:
 
 
 def test_variable_that_is_set_here(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A variable that travels need not be set on the host."""
+    """A variable that is passed on may be unset on the host."""
     monkeypatch.setenv("SOME_KEY", "secret")
     assert troubles(surveyed(replace(WELL, missing_variables=("SOME_KEY",)))) == {}
 
 
 def test_python_matters_to_dask_alone() -> None:
-    """Another minor version of Python is wrong where dask carries what is run, and nowhere else."""
+    """Another minor version of Python is a problem only with dask."""
     other = surveyed(replace(WELL, facts=replace(FACTS, python="3.99.0")))
     assert troubles(other) == {}
     assert "3.99.0 there" in troubles(replace(other, carrier="dask"))["python"].detail
@@ -115,14 +115,14 @@ def test_python_matters_to_dask_alone() -> None:
     ("ahead", "words"), [(90.0, "90 s ahead of this machine's"), (-90.0, "90 s behind this machine's")]
 )
 def test_clock(ahead: float, words: str) -> None:
-    """A clock that is off is a warning: it moves no lease, only the times that are shown."""
+    """A wrong clock is a warning: it affects the times shown, not the leases."""
     check = troubles(surveyed(clock_ahead=ahead))["clock"]
     assert (State.WARN, True) == (check.state, words in check.detail)
     assert troubles(surveyed(clock_ahead=90.0, seconds=100.0)) == {}
 
 
 def test_no_answer() -> None:
-    """A host that is there and does not answer is wrong by that alone."""
+    """A host that does not answer has only this problem."""
     check = troubles(surveyed(None, fault="no answer within 10 s"))["answer"]
     assert (State.PROBLEM, "no answer within 10 s") == (check.state, check.detail)
 
@@ -141,13 +141,13 @@ def general(found: Survey, settings: Settings = SETTINGS, only: str = "") -> dic
     ],
 )
 def test_what_leads_to_the_hosts(fault: str, step: str) -> None:
-    """Why there are fewer hosts is said with the step that mends it."""
+    """A missing host is reported with the step that fixes it."""
     check = general(Survey((), (fault,)))["reach"]
     assert (State.PROBLEM, fault, True) == (check.state, check.detail, step in check.fix)
 
 
 async def test_a_host_of_another_version() -> None:
-    """One whose messages are of another version is wrong, though it answers: nothing can be started there."""
+    """A host with another protocol version is a problem even if it answers, because no run can start there."""
     carrier = Near({"h1": encode(replace(WELL, protocol=PROTOCOL + 1))})
     found = await survey_module._survey((carrier,), question(SETTINGS), 5.0, 5.0)
     check = troubles(found.hosts[0])["messages"]
@@ -155,7 +155,7 @@ async def test_a_host_of_another_version() -> None:
 
 
 def test_named_host() -> None:
-    """One host can be asked for, by its name or as its carrier calls it; one that is not there is named."""
+    """One host can be checked by its name or its carrier's name, and an unknown one is named."""
     far = Surveyed(link=Link("tls://h2:1", "h2"), carrier="dask", examined=replace(WELL, host="h2"))
     found = Survey((surveyed(), far))
     asked = {"h1": "h1", "me@h1": "h1", "h2": "h2", "tls://h2:1": "h2"}
@@ -164,7 +164,7 @@ def test_named_host() -> None:
 
 
 def test_keys_that_others_can_read(tmp_path: Path) -> None:
-    """A key that others can read lets them run programs on every host: that is wrong, and says what mends it."""
+    """A key that others can read lets them run programs on every host: this is a problem, with its fix."""
     tls = make_keys(str(tmp_path))
     settings = replace(SETTINGS, hosts=HostsSettings(scheduler="tls://head:8786", tls=tls))
     assert general(Survey((surveyed(),)), settings)["tls"].state is State.OK
@@ -183,7 +183,7 @@ def test_keys_that_others_can_read(tmp_path: Path) -> None:
 def test_certificates_that_expire(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, days: int, state: State, words: str
 ) -> None:
-    """That they expire soon is a warning a month before, that they did is wrong, of ours and of those of a host."""
+    """Certificates are a warning a month before they expire and a problem afterwards, here and on a host."""
     monkeypatch.setattr("subdeck.core.hosts.dask.certificates.LIFETIME", timedelta(days=days, minutes=-1))
     tls = make_keys(str(tmp_path))
     settings = replace(SETTINGS, hosts=HostsSettings(scheduler="tls://head:8786", tls=tls))
@@ -197,7 +197,7 @@ def test_certificates_that_expire(
 
 
 def test_no_host_in_the_cluster() -> None:
-    """A cluster without hosts says how one becomes a host."""
+    """Without hosts in the cluster, the fix is the command that adds one."""
     assert "subdeck hosts serve" in general(Survey(()))["hosts"].fix
 
 
@@ -205,7 +205,7 @@ def test_no_host_in_the_cluster() -> None:
 
 
 class Near(Carrier):
-    """Brings messages to agents of this process."""
+    """Passes messages to host agents in this process."""
 
     name = "near"
 
@@ -230,7 +230,7 @@ class Near(Carrier):
 
 
 async def test_every_host_is_asked(tmp_path: Path) -> None:
-    """All hosts are asked at once; one that is gone, refuses or talks nonsense is told apart from one that answers."""
+    """All hosts are asked at once, and a host that is gone, refuses or sends nonsense differs from one that answers."""
     refusing = encode(Answer(Said.REFUSED, "its disk is full"))
     async with hosting(tmp_path / "spool", name="h1") as agent:
         carrier = Near({"h1": agent, "h2": None, "h3": refusing, "h4": b"nonsense"})
@@ -244,12 +244,12 @@ async def test_every_host_is_asked(tmp_path: Path) -> None:
 
 
 def test_a_host_that_was_not_tried_yet() -> None:
-    """The words by which a host is known that ssh has not tried yet are those of its line."""
+    """A host that ssh has not tried yet has the text of its status line."""
     assert NOT_YET in HostLine("h1", 1, lambda: None).fault
 
 
 def test_ssh_that_reaches_nobody() -> None:
-    """Where ssh fails its own words are the fault, as soon as it has failed."""
+    """If ssh fails, its own message is the fault, without waiting for the timeout."""
     began = time.monotonic()
     found = survey(HostsSettings(ssh=("nosuch.invalid",)), Examine(), patience=30)
     assert (0, True) == (len(found.hosts), "nosuch.invalid" in found.faults[0])
@@ -260,14 +260,14 @@ def test_ssh_that_reaches_nobody() -> None:
 
 
 def test_without_hosts(project_dir: Path) -> None:
-    """Where there are no hosts the command says so, and how to get some."""
+    """Without hosts, the command prints how to add some."""
     open_engine(project_dir)
     done = subdeck("hosts", "doctor", cwd=project_dir)
     assert (2, True) == (done.code, "subdeck hosts try 3" in done.err)
 
 
 def test_a_worker_without_subdeck_is_found(project_dir: Path, tmp_path: Path) -> None:
-    """In a cluster that is well all is well; a worker that takes tickets and knows no subdeck is wrong, by name."""
+    """A healthy cluster has no problems, and a worker without subdeck is reported by name."""
     with trial(1, cwd=tmp_path):
         well = subdeck("hosts", "doctor", cwd=project_dir)
         assert (0, True) == (well.code, "✓ ok       answer" in well.out), well.out
@@ -301,7 +301,9 @@ def test_a_worker_without_subdeck_is_found(project_dir: Path, tmp_path: Path) ->
 
 
 def test_hosts_that_ssh_reaches(world: Path, home: Path, project_dir: Path) -> None:
-    """By ssh alone the same is asked; a host without subdeck is named with what to do, and the other is well."""
+    """Hosts over ssh get the same checks. A host without subdeck is named with the fix, and the other has no
+    problems.
+    """
     with SshHost(world, "h1") as h1, SshHost(world, "h2", has_subdeck=False):
         h1.take_settings()
         open_engine(project_dir, hosts={"ssh": ["h1", "h2"], "env": ["NOWHERE_SET"]})
@@ -317,7 +319,7 @@ def test_hosts_that_ssh_reaches(world: Path, home: Path, project_dir: Path) -> N
 
 
 def test_a_missing_agent_is_told_without_the_advice_for_this_machine(home: Path, tmp_path: Path) -> None:
-    """What mends it is said by the doctor, who knows on which machine; of a program the path is told."""
+    """The doctor knows the machine and adds the fix, and the problem has the program's path."""
     write_settings(command=("/nosuch/agent",))
     found = examined(Examine(agents=("puppet", "mine")), host="h1", spool=str(tmp_path), facts=FACTS)
     assert ["/nosuch/agent: the program does not exist", 'unknown agent "mine"'] == [

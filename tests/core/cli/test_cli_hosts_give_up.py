@@ -1,4 +1,4 @@
-"""`subdeck hosts give-up`, and what stop, rm, clean and doctor make of a run whose host is out of reach."""
+"""`subdeck hosts give-up`, and stop, rm, clean and doctor with a run on an unreachable host."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ async def called(there: Relaying, *words: str) -> Done:
 
 
 async def test_a_run_is_given_up_by_a_command(project_dir: Path, tmp_path: Path) -> None:
-    """It says what became of the run, also to a program; one that has ended is refused."""
+    """The run's state is printed, also as JSON, and a finished run is refused."""
     async with relaying(project_dir, tmp_path, 1) as there:
         run_id = await placed(there, "hang")
         done = await called(there, "hosts", "give-up", run_id[-6:])
@@ -34,7 +34,7 @@ async def test_a_run_is_given_up_by_a_command(project_dir: Path, tmp_path: Path)
 
 
 async def test_what_is_out_of_reach_is_deleted_after_a_question(project_dir: Path, tmp_path: Path) -> None:
-    """Without a terminal nobody can be asked, and nothing is done; with --yes it is given up and deleted."""
+    """Without a terminal, nothing is done. With --yes, the run is abandoned and deleted."""
     async with relaying(project_dir, tmp_path, 1) as there:
         run_id = await placed(there, "hang")
         done = await called(there, "rm", run_id)
@@ -48,7 +48,7 @@ async def test_what_is_out_of_reach_is_deleted_after_a_question(project_dir: Pat
 
 
 async def test_a_stop_says_when_it_arrives(project_dir: Path, tmp_path: Path) -> None:
-    """The request of a run out of reach waits for its host."""
+    """A stop request waits until the run's host is back."""
     async with relaying(project_dir, tmp_path, 1) as there:
         run_id = await placed(there, "hang")
         done = await called(there, "stop", run_id)
@@ -59,7 +59,7 @@ async def test_a_stop_says_when_it_arrives(project_dir: Path, tmp_path: Path) ->
 
 
 async def test_nothing_else_ends_it(project_dir: Path, tmp_path: Path) -> None:
-    """Lists, logs, doctor and clean leave it as it is, with a relay or without, and start none."""
+    """Lists, logs, doctor and clean leave the run unchanged, with or without a relay, and start none."""
     async with relaying(project_dir, tmp_path, 1) as there:
         run_id = await placed(there, "hang")
         await there.kill()

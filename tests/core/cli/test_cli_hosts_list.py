@@ -1,4 +1,4 @@
-"""`subdeck hosts`: which hosts there are, as the relay knows them or asked just now."""
+"""`subdeck hosts`: the hosts from the relay's list, or asked just now."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def engine(project_dir: Path) -> Engine:
 
 @contextmanager
 def relay_of(engine: Engine) -> Iterator[None]:
-    """Be the relay of a project, as far as others see it: its lock is held."""
+    """Hold a project's relay lock, as a relay does."""
     lock = files.open_lock(engine.project.relay_lock)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -62,7 +62,7 @@ def relay_of(engine: Engine) -> Iterator[None]:
 
 
 def test_no_hosts_are_set_up(project_dir: Path) -> None:
-    """Who has no hosts is told how to get some."""
+    """Without hosts, the output has the steps to add some."""
     open_engine(project_dir)
     done = subdeck("hosts", cwd=project_dir)
     assert (0, "") == (done.code, done.err)
@@ -73,7 +73,7 @@ def test_no_hosts_are_set_up(project_dir: Path) -> None:
 
 
 def test_as_the_relay_knows_them(engine: Engine, project_dir: Path) -> None:
-    """While a relay lives nobody is asked: its own list is shown, with what is out of reach and what is wrong."""
+    """While a relay runs, its list is shown without asking the hosts, with unreachable hosts and faults."""
     write_host_states(engine.project, STATES)
     with relay_of(engine):
         done = subdeck("hosts", cwd=project_dir, COLUMNS="200")
@@ -93,7 +93,7 @@ def test_as_the_relay_knows_them(engine: Engine, project_dir: Path) -> None:
 
 
 def test_asked_where_no_relay_lives(project_dir: Path, tmp_path: Path) -> None:
-    """Without a relay the hosts are asked once; a host that is gone is listed as long as runs are on it."""
+    """Without a relay, the hosts are asked once. A missing host is listed while runs are on it."""
     with trial(2, cwd=tmp_path):
         engine = Engine.open(str(project_dir))
         meta, lock = make_run(engine.project, make_meta(runner=RunnerKind.HOSTS))
@@ -116,7 +116,7 @@ def test_asked_where_no_relay_lives(project_dir: Path, tmp_path: Path) -> None:
 
 
 def test_an_unreachable_host_is_a_fault(project_dir: Path) -> None:
-    """A host that ssh does not reach is said in words, and what else there is is listed all the same."""
+    """A host that ssh does not reach is a readable fault, and the rest is still listed."""
     open_engine(project_dir, hosts={"ssh": ["nosuch.invalid"]})
     done = subdeck("hosts", cwd=project_dir)
     assert done.code == 0

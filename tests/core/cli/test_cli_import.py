@@ -1,4 +1,4 @@
-"""`subdeck import`: a preset of ours made of an agent file that another program has."""
+"""`subdeck import`: a subdeck preset from another program's agent file."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def project(project_dir: Path) -> Path:
 
 
 def imported(path: str | Path) -> Preset:
-    """Read what was written as presets are read, which finds nothing to complain of."""
+    """Read the written preset, which has no warnings."""
     preset = read_preset(str(path), PresetSource.PROJECT)
     assert isinstance(preset, Preset), preset
     assert () == preset.warnings
@@ -81,7 +81,7 @@ def imported(path: str | Path) -> Preset:
 def test_each_form_becomes_a_preset(
     project: Path, file: str, expected: tuple[object, ...], left_out: list[str]
 ) -> None:
-    """The form is known by where the file lies; what is left out is named, and the file stays as it is."""
+    """The format is known from the file's directory, dropped fields are named, and the file is unchanged."""
     done = subdeck("import", file, "--json", cwd=project)
 
     assert 0 == done.code, done.err
@@ -96,7 +96,7 @@ def test_each_form_becomes_a_preset(
 
 
 def test_a_name_and_all_projects(project: Path, home: Path) -> None:
-    """The preset may get another name and be for all projects; a person reads what was left out."""
+    """The preset can get another name and be global. Dropped fields are printed as warnings."""
     done = subdeck("import", ".claude/agents/r.md", "--as", "second look", "--global", cwd=project)
 
     path = home / ".pi" / "agent" / "subagents" / "second-look.md"
@@ -106,7 +106,7 @@ def test_a_name_and_all_projects(project: Path, home: Path) -> None:
 
 
 def test_nothing_is_replaced(project: Path) -> None:
-    """A second import of the same file is refused, and what the first one wrote stays."""
+    """A second import of the same file is refused, and the first preset stays."""
     subdeck("import", ".claude/agents/r.md", cwd=project)
     path = project / ".pi" / "subagents" / "reviewer.md"
     path.write_text(path.read_text() + "More.\n")
@@ -130,7 +130,7 @@ def test_nothing_is_replaced(project: Path) -> None:
     ],
 )
 def test_the_form_elsewhere(project_dir: Path, name: str, text: str, form: str | None) -> None:
-    """A file that lies anywhere is known by its fields; where these do not tell, it has to be said."""
+    """Elsewhere the format is known from the fields. If they don't tell, --from is required."""
     (project_dir / name).write_text(text)
     done = subdeck("import", name, "--json", cwd=project_dir)
 
@@ -142,7 +142,7 @@ def test_the_form_elsewhere(project_dir: Path, name: str, text: str, form: str |
 
 
 def test_the_form_may_be_said(project_dir: Path) -> None:
-    """What is said goes before what the file looks like."""
+    """--from overrides the fields of the file."""
     (project_dir / "a.md").write_text("---\nname: x\ndescription: d\n---\nLook.\n")
     done = subdeck("import", "a.md", "--from", "claude", "--json", cwd=project_dir)
 
@@ -150,7 +150,7 @@ def test_the_form_may_be_said(project_dir: Path) -> None:
 
 
 def test_an_agent_of_the_settings(project: Path, home: Path) -> None:
-    """Another agent of the operator's may run it, if it is of the kind that the file is written for."""
+    """Another agent in the user's settings can run it, if its kind fits the file."""
     file = home / ".config" / "subdeck" / "config.yaml"
     file.parent.mkdir(parents=True)
     file.write_text("agents: {work: {kind: claude, command: [claude]}, mine: {kind: acp, command: [opencode, acp]}}\n")
@@ -170,7 +170,7 @@ def test_an_agent_of_the_settings(project: Path, home: Path) -> None:
     ],
 )
 def test_what_cannot_be_kept_to_is_not_written(project_dir: Path, text: str, what: str, line: str) -> None:
-    """A file that forbids what no preset forbids becomes none; the error names file, line and field."""
+    """A file with a restriction that no preset can have is refused. The error names file, line and field."""
     (project_dir / "a.md").write_text(text)
     done = subdeck("import", "a.md", "--from", "claude", "--json", cwd=project_dir)
 
@@ -182,13 +182,13 @@ def test_what_cannot_be_kept_to_is_not_written(project_dir: Path, text: str, wha
 
 @pytest.mark.parametrize("name", ["", " ", "a/b", "n" * 65])
 def test_a_name_that_is_none(project: Path, name: str) -> None:
-    """What cannot be the name of a preset is refused before anything is written."""
+    """An invalid preset name is refused before anything is written."""
     assert 2 == subdeck("import", ".claude/agents/r.md", "--as", name, cwd=project).code
     assert not (project / ".pi" / "subagents").exists()
 
 
 def test_what_is_no_file(project_dir: Path) -> None:
-    """A missing file, a directory and a FIFO are errors; nothing is waited for."""
+    """A missing file, a directory and a FIFO are errors, without waiting."""
     os.mkfifo(project_dir / "fifo.md")
     (project_dir / "dir.md").mkdir()
 

@@ -1,4 +1,4 @@
-"""Presets, models and settings on the command line: what is written, what it comes to, what is known."""
+"""Presets, models and settings on the command line: as written, as resolved, and their problems."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def write_config(home: Path, **settings: object) -> Path:
 
 @pytest.fixture
 def pi(home: Path, tmp_path: Path) -> Path:
-    """A pi that only knows how to list its models; it counts its starts."""
+    """A pi that only lists its models, and counts its starts."""
     (tmp_path / "table").write_text(TABLE)
     script = tmp_path / "pi"
     script.write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/starts\ncat {tmp_path}/table\n')
@@ -42,14 +42,14 @@ def starts(pi: Path) -> int:
 
 
 def test_the_schema(project_dir: Path) -> None:
-    """Editors get the JSON Schema of the frontmatter as one document, outside a project too."""
+    """Editors get the JSON Schema of the frontmatter as one document, even outside a project."""
     done = subdeck("presets", "--schema", cwd=project_dir)
 
     assert (0, preset_schema()) == (done.code, done.document)
 
 
 def test_a_preset_as_resolved(project_dir: Path, pi: Path) -> None:
-    """A preset is shown with the model its role leads to, the tools it really gets, its limits and its warnings."""
+    """A preset is shown with the model of its role, its effective tools, its limits and its warnings."""
     subdeck("models", "--refresh", cwd=project_dir)
     write_preset(
         project_dir,
@@ -76,7 +76,7 @@ def test_a_preset_as_resolved(project_dir: Path, pi: Path) -> None:
 
 
 def test_a_preset_that_cannot_be_launched(project_dir: Path, pi: Path) -> None:
-    """What would keep it from running is shown with it, and showing it is no failure."""
+    """A preset is shown with the reason why it cannot run, and exit code 0."""
     write_preset(project_dir, extra='model: "@nobody"\n')
     done = subdeck("presets", "scout", cwd=project_dir)
 
@@ -86,7 +86,7 @@ def test_a_preset_that_cannot_be_launched(project_dir: Path, pi: Path) -> None:
 
 
 def test_models_are_asked_for_once_a_day(project_dir: Path, pi: Path) -> None:
-    """The first look starts pi; from then on its list is known, also to the JSON."""
+    """The first listing starts pi. Then its list is cached, also for JSON."""
     first = subdeck("models", cwd=project_dir)
     assert (0, 1, "") == (first.code, starts(pi), first.err)
     assert "fake/test" in first.out
@@ -95,7 +95,7 @@ def test_models_are_asked_for_once_a_day(project_dir: Path, pi: Path) -> None:
 
 
 def test_models_refreshed(project_dir: Path, pi: Path) -> None:
-    """A refresh starts pi once; from then on its list is known, with the roles that lead into it."""
+    """A refresh starts pi once. Then its list is cached, with the roles that use it."""
     refreshed = subdeck("models", "--refresh", cwd=project_dir)
     done = subdeck("models", "--json", cwd=project_dir)
 
@@ -111,7 +111,7 @@ def test_models_refreshed(project_dir: Path, pi: Path) -> None:
 
 
 def test_a_refresh_that_fails(project_dir: Path, pi: Path) -> None:
-    """What pi says instead of a list is told, and the exit code says that nothing came of it."""
+    """pi's error is printed, and the exit code shows that the refresh failed."""
     pi.write_text("#!/bin/sh\necho broken >&2\nexit 1\n")
     done = subdeck("models", "--refresh", "--json", cwd=project_dir)
 
@@ -142,14 +142,14 @@ def test_broken_files_of_pi_are_told(project_dir: Path, home: Path, pi: Path) ->
 
 
 def test_the_example_of_settings(project_dir: Path) -> None:
-    """The example is printed as it is, for a redirect into a file."""
+    """The example is printed unchanged, for a redirect into a file."""
     done = subdeck("settings", "--example", cwd=project_dir)
 
     assert (0, example_settings()) == (done.code, done.out)
 
 
 def test_settings_in_force(project_dir: Path, home: Path) -> None:
-    """What counts here is shown under the keys of the files, with where they are."""
+    """The effective settings are shown under their keys, with the paths of the files."""
     path = write_config(home, theme="nord", limits={"timeout": "10m"})
     document = subdeck("settings", "--json", cwd=project_dir).document
     shown = subdeck("settings", cwd=project_dir).out

@@ -26,7 +26,7 @@ def project(project_dir: Path) -> Path:
 
 
 def test_run_prints_progress_on_stderr_and_the_answer_on_stdout(project: Path) -> None:
-    """A person sees what the child does, and a pipe gets nothing but the answer."""
+    """Progress goes to stderr, and only the answer to stdout."""
     done = subdeck("run", "scout", "where is open_door", cwd=project)
     assert 0 == done.code
     assert "door.py:1" in done.out
@@ -36,7 +36,7 @@ def test_run_prints_progress_on_stderr_and_the_answer_on_stdout(project: Path) -
 
 
 def test_run_prints_its_result_as_json(project: Path) -> None:
-    """--json is the result.json document, without its signature, and nothing else."""
+    """--json prints the result.json document without its signature, and nothing else."""
     done = subdeck("run", "scout", "where is open_door", "--json", cwd=project)
     assert 0 == done.code
     (run_dir,) = run_dirs(project)
@@ -46,7 +46,7 @@ def test_run_prints_its_result_as_json(project: Path) -> None:
 
 
 def test_run_of_a_failing_child_fails(project: Path, home: Path) -> None:
-    """A child that crashes is exit code 1, told in words, with where to look."""
+    """If an agent crashes, the exit code is 1, with a readable reason and the command that shows more."""
     write_settings(home, crasher="echo boom >&2; exit 7")
     done = subdeck("run", "scout", "do it", "--agent", "crasher", cwd=project)
     assert (1, "") == (done.code, done.out)
@@ -56,7 +56,7 @@ def test_run_of_a_failing_child_fails(project: Path, home: Path) -> None:
 
 
 def test_run_shows_text_that_came_before_a_failure(project: Path, home: Path) -> None:
-    """Text of a run that did not complete is progress, and never printed as its answer."""
+    """Text of a run that did not complete is progress, never an answer."""
     said = json.dumps(
         {
             "type": "message_end",
@@ -71,14 +71,14 @@ def test_run_shows_text_that_came_before_a_failure(project: Path, home: Path) ->
 
 
 def test_run_passes_the_answer_of_a_recorded_pi(project: Path, home: Path) -> None:
-    """A child that speaks pi's JSON mode under another name is supervised like pi."""
+    """An agent with pi's JSON mode under another name is supervised like pi."""
     write_settings(home, recorded=f"cat {STREAM}")
     done = subdeck("run", "scout", "read", "--agent", "recorded", cwd=project)
     assert (0, "All done.\n") == (done.code, done.out)
 
 
 def test_bg_prints_the_run_id(project: Path) -> None:
-    """The id on stdout is what the other commands take."""
+    """The id on stdout works with the other commands."""
     done = subdeck("bg", "scout", "where is open_door", cwd=project)
     assert 0 == done.code
     run_id = done.out.strip()
@@ -87,7 +87,7 @@ def test_bg_prints_the_run_id(project: Path) -> None:
 
 
 def test_bg_answers_a_handle_as_json(project: Path) -> None:
-    """--json has the id, the state at once, the counts of background runs, and the paths of the files."""
+    """--json has the id, the current state, the counts of background runs, and the paths of the files."""
     done = subdeck("bg", "scout", "where is open_door", "--json", cwd=project)
     handle = done.document
     assert ["artifacts", "counts", "runId", "status"] == sorted(handle)
@@ -98,7 +98,7 @@ def test_bg_answers_a_handle_as_json(project: Path) -> None:
 
 
 def test_bg_tells_a_run_that_failed_at_once(project: Path, home: Path, tmp_path: Path) -> None:
-    """An agent that cannot be executed after all is a failed run, not a lie about a started one."""
+    """If the agent cannot be executed, the run fails and is not reported as started."""
     program = tmp_path / "agent"
     program.write_text("#!/no/such/interpreter\n")
     program.chmod(0o755)
@@ -123,7 +123,7 @@ def test_bg_tells_a_run_that_failed_at_once(project: Path, home: Path, tmp_path:
     ],
 )
 def test_task_text_arrives_as_it_was_typed(project: Path, task: str) -> None:
-    """Nothing in a task is interpreted on its way, and nothing of it reaches the terminal raw."""
+    """A task is passed on literally, and never printed raw to the terminal."""
     done = subdeck("run", "scout", task, cwd=project)
     assert 0 == done.code
     (run_dir,) = run_dirs(project)
@@ -135,7 +135,7 @@ def test_task_text_arrives_as_it_was_typed(project: Path, task: str) -> None:
 
 
 def test_task_that_begins_with_a_dash_goes_after_two(project: Path) -> None:
-    """After -- a task may look like an option, and without it the error says so."""
+    """After --, a task may look like an option. Without it, the error explains that."""
     done = subdeck("run", "scout", "--", "-v where is open_door", cwd=project)
     assert 0 == done.code
     (run_dir,) = run_dirs(project)
@@ -151,7 +151,7 @@ def test_task_that_begins_with_a_dash_goes_after_two(project: Path) -> None:
     ids=["short", "300 KB", "NUL", "umlaut"],
 )
 def test_task_comes_from_stdin(project: Path, content: bytes) -> None:
-    """TASK - reads stdin, of any size and with any character."""
+    """With - as the task, stdin is read, of any size and with any character."""
     done = subdeck("run", "scout", "-", cwd=project, stdin=content)
     assert 0 == done.code, done.err
     (run_dir,) = run_dirs(project)
@@ -159,7 +159,7 @@ def test_task_comes_from_stdin(project: Path, content: bytes) -> None:
 
 
 def test_bytes_that_are_no_utf8_are_replaced(project: Path) -> None:
-    """A task of broken bytes, as a word or by stdin, is a task with replacement signs and no crash."""
+    """A task with invalid bytes, as an argument or on stdin, gets replacement characters."""
     assert 0 == subdeck("run", "scout", b"caf\xe9 open_door", cwd=project).code
     assert 0 == subdeck("run", "scout", "-", cwd=project, stdin=b"caf\xe9 open_door").code
     assert 0 == subdeck("run", "scout", "x", "--description", b"caf\xe9", cwd=project).code
@@ -168,7 +168,7 @@ def test_bytes_that_are_no_utf8_are_replaced(project: Path) -> None:
 
 
 def test_previous_fills_in_an_answer(project: Path) -> None:
-    """{previous} in a task stands for the answer of the chosen run."""
+    """{previous} in a task is replaced by the answer of the chosen run."""
     first = subdeck("run", "scout", "where is open_door", "--json", cwd=project).document
     short = first["runId"][-6:]
     done = subdeck("run", "scout", "Sum up: {previous}", "--previous", short, "--json", cwd=project)
@@ -189,7 +189,7 @@ def test_options_reach_the_run(project: Path) -> None:
 
 
 def test_run_without_preset(project: Path) -> None:
-    """An ad hoc run takes tools and prompt from the call."""
+    """A one-off run takes tools and prompt from the call."""
     (project / "prompt.txt").write_text("Be terse.\n")
     words = ("--no-preset", "--model", "a/b", "--tools", "read, grep", "--prompt", "prompt.txt")
     assert 0 == subdeck("run", *words, "where is open_door", cwd=project).code
@@ -200,7 +200,7 @@ def test_run_without_preset(project: Path) -> None:
 
 
 def test_ad_hoc_run_is_saved_as_a_preset(project: Path) -> None:
-    """--save-as writes what was run as a preset that can be run again; a request that is refused saves nothing."""
+    """--save-as stores the run as a preset that can be run again. A refused request stores nothing."""
     assert 2 == subdeck("run", "--no-preset", "--save-as", "terse", "--cwd", "nowhere", "x", cwd=project).code
     bad = subdeck("run", "--no-preset", "--save-as", "bad name", "x", "--json", cwd=project)
     assert (2, "--save-as") == (bad.code, bad.error["where"])
@@ -244,7 +244,7 @@ REFUSED = {
 @pytest.mark.parametrize(("words", "said"), REFUSED.values(), ids=REFUSED)
 @pytest.mark.parametrize("name", ["run", "bg"])
 def test_refused_request_leaves_nothing(project: Path, home: Path, name: str, words: list[str], said: str) -> None:
-    """What is wrong with a request is said with the step that helps; exit code 2 means that no run exists."""
+    """An error in a request has the step that fixes it. Exit code 2 means that no run exists."""
     settings = home / ".config" / "subdeck" / "config.yaml"
     settings.parent.mkdir(parents=True)
     settings.write_text("agents:\n  modelless:\n    command: [/bin/true]\n")
@@ -262,7 +262,7 @@ def test_refused_request_leaves_nothing(project: Path, home: Path, name: str, wo
 
 
 def test_missing_tmux_names_the_package(project: Path, tmp_path: Path) -> None:
-    """The tmux runner without tmux starts nothing and says what to install."""
+    """Without tmux, the tmux runner starts nothing and names the package to install."""
     done = subdeck("run", "scout", "x", "--runner", "tmux", cwd=project, PATH=str(tmp_path))
     assert 2 == done.code
     assert "apt install tmux" in done.err
@@ -270,7 +270,7 @@ def test_missing_tmux_names_the_package(project: Path, tmp_path: Path) -> None:
 
 
 def test_a_file_in_the_place_of_the_runs(project: Path) -> None:
-    """Where no run directory can be made the error names its place, and nothing was started."""
+    """If no run directory can be created, the error has its path, and nothing is started."""
     (project / ".pi" / "subagents" / "runs").write_text("in the way")
     done = subdeck("run", "scout", "x", cwd=project)
     assert 2 == done.code
@@ -278,7 +278,7 @@ def test_a_file_in_the_place_of_the_runs(project: Path) -> None:
 
 
 def test_cwd_that_is_no_utf8_is_refused(project: Path) -> None:
-    """A directory whose name no file of a run could hold is an error and no crash."""
+    """A directory whose name is not UTF-8 is a regular error."""
     (project / "caf\udce9").mkdir()
     done = subdeck("run", "scout", "x", "--cwd", b"caf\xe9", cwd=project)
     assert 2 == done.code
@@ -291,7 +291,7 @@ def test_cwd_that_is_no_utf8_is_refused(project: Path) -> None:
 def test_what_cannot_be_printed_is_not_a_run_that_was_not_started(
     project: Path, command: str, options: tuple[str, ...]
 ) -> None:
-    """On a full disk the exit code is that of the run, because there is one; the reason is on stderr."""
+    """On a full disk, the exit code is the run's, because the run exists, and the reason is on stderr."""
     words = [*SUBDECK, command, "scout", "list files", *options]
     with open("/dev/full", "wb") as full:
         done = subprocess.run(words, cwd=project, stdout=full, stderr=subprocess.PIPE, timeout=60)
@@ -305,7 +305,7 @@ def test_what_cannot_be_printed_is_not_a_run_that_was_not_started(
 def test_deleted_background_run_was_started(
     project: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """`bg` of a run that is deleted at once does not say that nothing was started."""
+    """`bg` with a run deleted at once does not report that nothing was started."""
     monkeypatch.chdir(project)
     monkeypatch.setattr(Engine, "launch", lambda *_, **__: ())
     assert 1 == main(lambda _: 0, ["bg", "scout", "list files"])

@@ -1,4 +1,4 @@
-"""Commands on runs that exist: status, wait, logs, stop, rm, attach."""
+"""Commands on existing runs: status, wait, logs, stop, rm, attach."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def project(project_dir: Path, home: Path) -> Path:
 
 
 def launch(project: Path, agent: str = "sleeper", *words: str) -> str:
-    """Launch a background run and answer its id."""
+    """Launch a background run. Return its id."""
     done = subdeck("bg", "scout", "look at \x1b[31mall\x1b[0m doors", "--agent", agent, *words, cwd=project)
     return done.out.strip()
 
@@ -47,7 +47,7 @@ def statuses(project: Path) -> dict[str, str]:
 
 
 def in_terminal(*words: str, cwd: Path) -> str:
-    """Run one command on a terminal of its own and answer what that shows."""
+    """Run one command in its own terminal. Return the terminal's output."""
     ours, theirs = pty.openpty()
     with subprocess.Popen([*SUBDECK, *words], cwd=cwd, stdin=theirs, stdout=theirs, stderr=theirs) as process:
         os.close(theirs)
@@ -56,14 +56,14 @@ def in_terminal(*words: str, cwd: Path) -> str:
             while chunk := os.read(ours, 65536):
                 shown += chunk
         except OSError:
-            pass  # so a terminal says that its last program has gone
+            pass  # a terminal reports in this way that its last program has exited
         process.wait(timeout=30)
     os.close(ours)
     return shown.decode()
 
 
 def test_status_of_a_new_project_says_how_to_start(project: Path) -> None:
-    """Where nothing ran yet the next step is said, and looking creates nothing."""
+    """Without runs, the next step is printed, and nothing is created."""
     before = sorted(project.rglob("*"))
     done = subdeck("status", cwd=project)
     assert 0 == done.code
@@ -73,7 +73,7 @@ def test_status_of_a_new_project_says_how_to_start(project: Path) -> None:
 
 
 def test_status_shows_runs_newest_first(project: Path) -> None:
-    """A line says state, id, preset, task and how it ended; a running one is seen from another shell."""
+    """A line has state, id, preset, task and outcome. Another shell sees a running run."""
     ended, going = finished(project, "crasher"), launch(project)
     done = subdeck("status", cwd=project)
     assert 0 == done.code
@@ -86,7 +86,7 @@ def test_status_shows_runs_newest_first(project: Path) -> None:
 
 
 def test_status_answers_for_the_named_runs(project: Path) -> None:
-    """Ids, short ids and beginnings name a run; an unknown one is exit code 2."""
+    """Ids, short ids and prefixes name a run. An unknown one gives exit code 2."""
     one, other = finished(project), finished(project)
     for word in (one, one[-6:]):
         assert [one] == [run["runId"] for run in subdeck("status", word, "--json", cwd=project).document["runs"]]
@@ -100,7 +100,7 @@ def test_status_answers_for_the_named_runs(project: Path) -> None:
 
 
 def test_status_document_has_meta_result_activity_and_paths(project: Path) -> None:
-    """A program gets everything about a run in one place."""
+    """The JSON document has everything about a run."""
     run_id = finished(project)
     document = subdeck("status", run_id, "--json", cwd=project).document
     (run,) = document["runs"]
@@ -129,7 +129,7 @@ def test_status_document_has_meta_result_activity_and_paths(project: Path) -> No
 
 
 def test_status_document_of_a_running_run_has_the_same_keys(project: Path) -> None:
-    """What is not known yet is null, so that readers need no second form."""
+    """Unknown values are null, so readers need only one format."""
     run_id = launch(project, "held")
     wait_until(lambda: "Looking around." in subdeck("logs", run_id, cwd=project).out, "the first text")
     (going,) = subdeck("status", run_id, "--json", cwd=project).document["runs"]
@@ -143,7 +143,7 @@ def test_status_document_of_a_running_run_has_the_same_keys(project: Path) -> No
 
 
 def copied(run_dir: Path, name: str, **fields: str) -> None:
-    """Make a finished run of another's records."""
+    """Make a finished run from another run's files."""
     copy = run_dir.with_name(name)
     copy.mkdir()
     for file in ("meta.json", "result.json"):
@@ -152,7 +152,7 @@ def copied(run_dir: Path, name: str, **fields: str) -> None:
 
 
 def test_status_shows_the_last_twenty_unless_all_are_asked_for(project: Path) -> None:
-    """Old runs are one option away, and the output says so."""
+    """Older runs are shown with --all, and the output mentions it."""
     run_id = finished(project)
     (run_dir,) = run_dirs(project)
     for number in range(24):
@@ -167,7 +167,7 @@ def test_status_shows_the_last_twenty_unless_all_are_asked_for(project: Path) ->
 
 @pytest.mark.parametrize("words", [["status"], ["status", "--all"]], ids=" ".join)
 def test_the_plain_list_is_what_the_whole_command_line_prints(project: Path, words: list[str]) -> None:
-    """It is read without the library for options; what is printed, errors and exit codes are the same."""
+    """It is read without the options library, with the same output, errors and exit codes."""
 
     def same() -> Done:
         done = subdeck(*words, cwd=project)
@@ -187,7 +187,7 @@ def test_the_plain_list_is_what_the_whole_command_line_prints(project: Path, wor
 
 
 def test_the_reader_of_the_plain_list_may_go(project: Path) -> None:
-    """Nothing is said to somebody who has read enough."""
+    """If the reader is gone, nothing is printed on stderr."""
     finished(project)
     with start("status", cwd=project) as process:
         assert process.stdout and process.stderr
@@ -197,7 +197,7 @@ def test_the_reader_of_the_plain_list_may_go(project: Path) -> None:
 
 
 def test_runs_of_one_second_are_in_the_order_of_their_start(project: Path) -> None:
-    """An id tells only the second; within it the time of creation orders."""
+    """An id only has the second, so runs are sorted by creation time."""
     finished(project)
     (run_dir,) = run_dirs(project)
     second = "20261121-120000"
@@ -209,7 +209,7 @@ def test_runs_of_one_second_are_in_the_order_of_their_start(project: Path) -> No
 
 @pytest.mark.parametrize("columns", [40, 80, 200])
 def test_status_fits_the_terminal(project: Path, columns: int) -> None:
-    """No line is wider than the terminal, with wide characters too."""
+    """No line is wider than the terminal, even with wide characters."""
     subdeck("run", "scout", "東京" * 60, "--agent", "recorded", cwd=project)
     lines = subdeck("status", cwd=project, COLUMNS=str(columns)).out.splitlines()
     wide = sum(2 if "\u3000" < sign < "\uff00" else 1 for sign in lines[0])
@@ -228,7 +228,7 @@ def test_wait_answers_the_worst_outcome(project: Path) -> None:
 
 
 def test_wait_ends_with_the_run(project: Path) -> None:
-    """Who waits is told when the run ends, not before."""
+    """`wait` returns when the run ends, not before."""
     run_id = launch(project, "held")
     waiter = start("wait", run_id, cwd=project)
     (project / "gate").touch()
@@ -238,7 +238,7 @@ def test_wait_ends_with_the_run(project: Path) -> None:
 
 
 def test_wait_gives_up_in_time(project: Path) -> None:
-    """--timeout is an exit code of its own and leaves the run alone."""
+    """--timeout has its own exit code and leaves the run running."""
     run_id = launch(project)
     done = subdeck("wait", run_id, "--timeout", "0.2", cwd=project)
     assert 124 == done.code
@@ -251,7 +251,7 @@ def test_wait_gives_up_in_time(project: Path) -> None:
 
 
 def test_ctrl_c_ends_only_the_waiting(project: Path) -> None:
-    """Who waits for a run that somebody else started does not end it by giving up."""
+    """ctrl-C of `wait` does not end a run that was launched elsewhere."""
     run_id = launch(project)
     waiter = start("wait", run_id, cwd=project)
     wait_until(lambda: b"watchfiles" in Path(f"/proc/{waiter.pid}/maps").read_bytes(), "the waiter to watch")
@@ -265,7 +265,7 @@ def test_ctrl_c_ends_only_the_waiting(project: Path) -> None:
 
 
 def test_logs_show_the_transcript_or_another_record(project: Path) -> None:
-    """The transcript is for people; raw, events and stderr are the files byte for byte."""
+    """The transcript is readable text. Raw, events and stderr are the files byte for byte."""
     run_id = finished(project)
     (run_dir,) = run_dirs(project)
     assert "Reading src/app.py" in subdeck("logs", run_id, cwd=project).out
@@ -277,7 +277,7 @@ def test_logs_show_the_transcript_or_another_record(project: Path) -> None:
 
 
 def test_logs_make_a_markdown_document(project: Path) -> None:
-    """The whole run comes as markdown, line by line as JSON too; it cannot follow."""
+    """The whole run is printed as markdown, and with --json as its lines. It cannot follow."""
     run_id = finished(project)
     shown = subdeck("logs", run_id, "--markdown", cwd=project).out
     assert shown.startswith(f"# scout {run_id[-6:]}: ")
@@ -288,7 +288,7 @@ def test_logs_make_a_markdown_document(project: Path) -> None:
 
 
 def test_logs_follow_until_the_run_ends(project: Path) -> None:
-    """-f shows what is there, what comes, and ends with the run's exit code."""
+    """-f shows the transcript so far and the rest, and exits with the run's exit code."""
     run_id = launch(project, "held")
     follower = start("logs", "-f", run_id, cwd=project)
     assert follower.stdout is not None
@@ -302,7 +302,7 @@ def test_logs_follow_until_the_run_ends(project: Path) -> None:
 
 
 def test_logs_keep_control_sequences_from_a_terminal(project: Path, home: Path) -> None:
-    """What a child wrote moves no cursor; in a pipe it stays as it was."""
+    """An agent's control sequences are removed on a terminal and kept in a pipe."""
     write_settings(home, painter=r"printf '\033]0;title\007\033[2Jred\n' >&2; exit 1")
     run_id = finished(project, "painter")
     assert "\x1b]0;title\x07\x1b[2Jred\n" == subdeck("logs", "--stderr", run_id, cwd=project).out
@@ -310,7 +310,7 @@ def test_logs_keep_control_sequences_from_a_terminal(project: Path, home: Path) 
 
 
 def test_answer_keeps_control_sequences_from_a_terminal(project: Path, home: Path) -> None:
-    """The answer of `run` is plain on a terminal and exact in a pipe."""
+    """The answer of `run` is plain text on a terminal and unchanged in a pipe."""
     answer = "\x1b[31mred\x1b[0m"
     message = {"role": "assistant", "stopReason": "stop", "content": [{"type": "text", "text": answer}]}
     events = [{"type": "message_end", "message": message}, {"type": "agent_end", "messages": [message]}]
@@ -323,7 +323,7 @@ def test_answer_keeps_control_sequences_from_a_terminal(project: Path, home: Pat
 
 
 def test_stop_ends_runs_and_leaves_finished_ones(project: Path) -> None:
-    """Both are told apart, and the run says who stopped it."""
+    """Stopping and finished runs are listed separately, and the result has who stopped it."""
     ended, going = finished(project), launch(project)
     done = subdeck("stop", going, ended, "--json", cwd=project)
     assert (0, {"stopping": [going], "ended": [ended]}) == (done.code, done.document)
@@ -338,7 +338,7 @@ def test_stop_ends_runs_and_leaves_finished_ones(project: Path) -> None:
 
 
 def test_kill_ends_a_run_that_ignores_being_told(project: Path, home: Path) -> None:
-    """--kill waits for no grace."""
+    """--kill ends a run without a grace period."""
     write_settings(home, deaf="trap '' TERM; while :; do sleep 1; done")
     going = launch(project, "deaf")
     assert 0 == subdeck("stop", "--kill", going, cwd=project).code
@@ -348,7 +348,7 @@ def test_kill_ends_a_run_that_ignores_being_told(project: Path, home: Path) -> N
 
 
 def test_rm_deletes_and_undoes(project: Path) -> None:
-    """A deleted run is gone from the list and comes back."""
+    """A deleted run is not listed, and can be restored."""
     run_id = finished(project)
     done = subdeck("rm", run_id[-6:], cwd=project)
     assert (0, f"{run_id[-6:]} deleted; subdeck rm --undo {run_id[-6:]} restores it\n") == (done.code, done.out)
@@ -358,7 +358,7 @@ def test_rm_deletes_and_undoes(project: Path) -> None:
 
 
 def test_a_deleted_run_is_found_again(project: Path) -> None:
-    """Who names it is told that it was deleted; who wants one back and names none is told which there are."""
+    """A command on a deleted run reports the deletion. `rm --undo` without a run lists the trash."""
     assert "the trash is empty" in subdeck("rm", "--undo", cwd=project).err
     run_id = finished(project)
     subdeck("rm", run_id, cwd=project)
@@ -371,7 +371,7 @@ def test_a_deleted_run_is_found_again(project: Path) -> None:
 
 
 def test_rm_purges(project: Path) -> None:
-    """--purge is final, for runs that stand and for runs that were deleted before."""
+    """--purge is permanent, for existing runs and for deleted ones."""
     one, other = finished(project), finished(project)
     subdeck("rm", one, cwd=project)
     done = subdeck("rm", "--purge", one, other, "--json", cwd=project)
@@ -383,7 +383,7 @@ def test_rm_purges(project: Path) -> None:
 
 
 def test_rm_leaves_what_was_deleted_lately(project: Path) -> None:
-    """--purge without a run removes only what was deleted more than a day ago."""
+    """--purge without a run removes only runs deleted more than a day ago."""
     run_id = finished(project)
     subdeck("rm", run_id, cwd=project)
     assert 0 == subdeck("rm", "--purge", cwd=project).code
@@ -391,7 +391,7 @@ def test_rm_leaves_what_was_deleted_lately(project: Path) -> None:
 
 
 def test_rm_refuses_a_run_that_goes_on(project: Path) -> None:
-    """Nothing is deleted under a child; the error says what to do first."""
+    """A running run is not deleted, and the error has the step before."""
     run_id = launch(project)
     done = subdeck("rm", run_id, cwd=project)
     assert 2 == done.code
@@ -403,7 +403,7 @@ def test_rm_refuses_a_run_that_goes_on(project: Path) -> None:
 
 
 def test_attach_needs_a_pane(project: Path) -> None:
-    """For a process run the error says how to follow it instead."""
+    """For a run without tmux, the error has the command that follows it."""
     run_id = finished(project)
     done = subdeck("attach", run_id, cwd=project)
     assert 2 == done.code
@@ -412,7 +412,7 @@ def test_attach_needs_a_pane(project: Path) -> None:
 
 @pytest.mark.tmux
 def test_attach_names_the_command_and_needs_a_terminal(project: Path) -> None:
-    """--json prints what attach would execute; without a terminal nothing is executed."""
+    """--json prints attach's command, which is not executed without a terminal."""
     run_id = launch(project, "sleeper", "--runner", "tmux")
     argv = subdeck("attach", run_id, "--json", cwd=project).document["argv"]
     assert ["-L", "subdeck", "attach-session"] == argv[1:4]
@@ -425,12 +425,12 @@ def test_attach_names_the_command_and_needs_a_terminal(project: Path) -> None:
 
 @pytest.mark.parametrize("words", [("apply",), ("merge",), ("merge", "--commit"), ("discard",)])
 def test_a_run_is_looked_up_before_anybody_is_asked(project: Path, words: tuple[str, ...]) -> None:
-    """An unknown run, and one without a worktree, is the error, not that nobody can be asked without a terminal."""
+    """An unknown run, or one without a worktree, is the error, not the missing terminal."""
     assert "no run" in subdeck(*words, "999999", cwd=project).err
     done = subdeck(*words, finished(project), cwd=project)
     assert (2, False) == (done.code, "not a terminal" in done.err) or words == ("apply",)
 
 
 def test_nothing_to_undo_needs_no_question(project: Path) -> None:
-    """Without a terminal `undo` says that there is nothing to undo."""
+    """Without a terminal, `undo` reports that there is nothing to undo."""
     assert "nothing to undo" in subdeck("undo", cwd=project).err

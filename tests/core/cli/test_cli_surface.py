@@ -1,4 +1,4 @@
-"""What the command line looks like from outside: help, errors, presets, doctor, what it loads."""
+"""The command line from outside: help, errors, presets, doctor, loaded modules."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ LISTED = "import sys; from subdeck.tui.main import main; sys.argv[1:] = {words};
 
 
 def modules(*words: str, cwd: Path) -> set[str]:
-    """Run one command and answer the modules that it loaded."""
+    """Run one command. Return the modules that it loaded."""
     code = LISTED.format(words=list(words))
     done = subprocess.run([sys.executable, "-P", "-c", code], cwd=cwd, capture_output=True, text=True, check=True)
     return set(done.stdout.splitlines())
 
 
 def test_help_names_every_command(project_dir: Path) -> None:
-    """The list of commands has one line for each, and -h is the same."""
+    """The list of commands has one line for each, and -h prints the same."""
     done = subdeck("--help", cwd=project_dir)
     assert 0 == done.code
     for name, (_, about) in COMMANDS.items():
@@ -42,7 +42,7 @@ def test_help_names_every_command(project_dir: Path) -> None:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_explains_itself(project_dir: Path, name: str) -> None:
-    """The table leads to a command of that name, with help and --json."""
+    """Each command in the table exists, with help and --json."""
     done = subdeck(name, "--help", cwd=project_dir)
     assert 0 == done.code
     assert done.out.startswith(f"Usage: subdeck {name} ")
@@ -50,7 +50,7 @@ def test_every_command_explains_itself(project_dir: Path, name: str) -> None:
 
 
 def test_every_kind_of_agent_is_named(project_dir: Path) -> None:
-    """What may be written for an agent is said where it is asked for: in the help of a launch and in the schema."""
+    """The help of `run` and the schema list the values for an agent."""
     helped = subdeck("run", "--help", cwd=project_dir)
     meaning = preset_schema()["properties"]["agent"]["description"]
     for name in ("auto", *KINDS):
@@ -59,7 +59,7 @@ def test_every_kind_of_agent_is_named(project_dir: Path) -> None:
 
 
 def test_help_loads_no_command(project_dir: Path) -> None:
-    """Help pays for click and nothing else: no engine, no codec, no command."""
+    """Help loads only click: no engine, no codec, no command."""
     loaded = modules("--help", cwd=project_dir)
     ours = {name for name in loaded if name.startswith("subdeck.")}
     assert ours == {
@@ -72,7 +72,7 @@ def test_help_loads_no_command(project_dir: Path) -> None:
 
 
 def test_status_loads_no_other_command(project_dir: Path) -> None:
-    """Each command loads its own module only."""
+    """Each command loads only its own module."""
     loaded = modules("status", "--json", cwd=project_dir)
     assert "subdeck.core.cli.status" in loaded
     assert not {f"subdeck.core.cli.{module}" for module, _ in COMMANDS.values() if module != "status"} & loaded
@@ -81,14 +81,14 @@ def test_status_loads_no_other_command(project_dir: Path) -> None:
 
 @pytest.mark.parametrize("words", [["status"], ["status", "--all"]], ids=" ".join)
 def test_the_plain_list_loads_nothing_that_reads_options(project_dir: Path, words: list[str]) -> None:
-    """The list that people have in a prompt waits for no library that it can do without."""
+    """The plain list, which people use in a prompt, loads no library that it doesn't need."""
     loaded = modules(*words, cwd=project_dir)
     assert "subdeck.core.cli.run_list" in loaded
     assert not {"click", "subdeck.core.cli.main", "subdeck.core.cli._options"} & loaded
 
 
 def test_a_plain_run_loads_nothing_that_reads_options(project_dir: Path) -> None:
-    """A preset and a task: the child does not wait for a library that has nothing to read."""
+    """A run with just a preset and a task starts without loading the options library."""
     write_preset(project_dir)
     loaded = modules("run", "scout", "list files", cwd=project_dir)
     assert "subdeck.core.cli.execution" in loaded
@@ -102,7 +102,7 @@ def test_version(project_dir: Path) -> None:
 
 
 def test_unknown_command_names_the_near_ones(project_dir: Path) -> None:
-    """A typing error costs one look."""
+    """A typing error gets a suggestion."""
     done = subdeck("statsu", cwd=project_dir)
     assert (2, "") == (done.code, done.out)
     assert 'unknown command "statsu"' in done.err
@@ -128,12 +128,12 @@ def test_help_is_a_command_too(project_dir: Path) -> None:
     ],
 )
 def test_only_what_is_near_is_named(project_dir: Path, words: list[str], hint: str) -> None:
-    """A word that is hardly like the one typed sends one astray; dashes do not make two options alike."""
+    """Only similar words are suggested, and dashes don't make two options similar."""
     assert subdeck(*words, "--json", cwd=project_dir).error["hint"].startswith(hint)
 
 
 def test_usage_errors_are_documents_too(project_dir: Path) -> None:
-    """With --json an error of the command line itself has the one form of errors."""
+    """With --json, an error of the command line has the usual form of errors."""
     done = subdeck("status", "--nope", "--json", cwd=project_dir)
     assert (2, "", "subdeck status") == (done.code, done.out, done.error["where"])
     assert "--nope" in done.error["what"]
@@ -142,7 +142,7 @@ def test_usage_errors_are_documents_too(project_dir: Path) -> None:
 
 
 def test_wrong_values_are_explained_by_us(project_dir: Path) -> None:
-    """Every parameter with bounds or fixed words explains a wrong value itself; click's own text is never shown."""
+    """Every parameter with bounds or fixed values has its own error, and click's text is never shown."""
     for group in (CommandGroup(), hosts):
         for name in group.list_commands(click.Context(group)):
             command = group.get_command(click.Context(group), name)
@@ -166,7 +166,7 @@ def test_wrong_values_are_explained_by_us(project_dir: Path) -> None:
     ],
 )  # fmt: skip
 def test_usage_errors_say_what_was_expected(project_dir: Path, words: list[str], what: str, where: str) -> None:
-    """An error of the command line names the parameter as it is typed, what was typed and what was expected."""
+    """An error of the command line names the parameter as typed, the typed value and the expected one."""
     command = f"subdeck {words[0]}"
     done = subdeck(words[0], "--json", *words[1:], cwd=project_dir)
     assert (2, "", where) == (done.code, done.out, done.error["where"])
@@ -175,7 +175,7 @@ def test_usage_errors_say_what_was_expected(project_dir: Path, words: list[str],
 
 
 def test_help_names_every_exit_code(project_dir: Path) -> None:
-    """The exit codes of a run, that of a failed check among them, are in the help of the program."""
+    """The program's help has all exit codes of a run, including that of a failed check."""
     helped = " ".join(subdeck("--help", cwd=project_dir).out.split())
     for code in (*EXIT_CODES.values(), UNCHECKED, NOTHING_STARTED):
         assert re.search(rf"Exit codes:[^.]*\b{code} ", helped)
@@ -189,7 +189,7 @@ def test_json_after_two_dashes_is_a_word(project_dir: Path) -> None:
 
 
 def test_directory_option_is_where_all_begins(project_dir: Path, tmp_path: Path) -> None:
-    """-C works as if started there; a directory that is not there is an error."""
+    """-C works like starting there, and a missing directory is an error."""
     write_preset(project_dir)
     done = subdeck("-C", str(project_dir), "presets", "--json", cwd=tmp_path)
     assert ["scout"] == [preset["name"] for preset in done.document["presets"]]
@@ -217,7 +217,7 @@ def test_closed_reader_is_no_traceback(project_dir: Path) -> None:
 
 
 def test_presets_are_listed_with_their_problems(project_dir: Path) -> None:
-    """What can be launched comes first, what is broken after it with path and reason."""
+    """Valid presets come first, then broken ones with path and reason."""
     path = write_preset(project_dir, extra="model: a/b\ntools: read, grep\n")
     broken = path.with_name("broken.md")
     broken.write_text("---\nname: broken\n---\nno description\n")
@@ -238,7 +238,7 @@ def test_presets_are_listed_with_their_problems(project_dir: Path) -> None:
 
 
 def test_presets_that_cannot_start_are_marked(project_dir: Path, home: Path) -> None:
-    """A preset that cannot start here is marked in the list, in JSON and by doctor, with the reason and the way out."""
+    """A preset that cannot start here is marked in the list, in JSON and by doctor, with the reason and the fix."""
     write_preset(project_dir)
     write_preset(project_dir, "quick", extra='model: "@fast"\n')
     write_preset(project_dir, "boxed", extra="sticky: true\nworktree: true\n")
@@ -259,7 +259,9 @@ def test_presets_that_cannot_start_are_marked(project_dir: Path, home: Path) -> 
 
 
 def test_one_preset_is_shown_whole(project_dir: Path) -> None:
-    """A name shows facts and prompt, plain; an unknown one names the near ones and the places."""
+    """A named preset is shown with fields and prompt, as plain text. An unknown one gets similar names and the
+    directories.
+    """
     path = write_preset(project_dir, prompt="Be \x1b[31mbrief\x1b[0m.")
     done = subdeck("presets", "scout", cwd=project_dir)
     assert str(path) in done.out
@@ -275,7 +277,7 @@ def test_one_preset_is_shown_whole(project_dir: Path) -> None:
 
 
 def test_no_presets_teaches_how_to_write_one(project_dir: Path, tmp_path: Path) -> None:
-    """The empty list shows a command that makes a preset, and it does."""
+    """The empty list shows a command that creates a preset, and it works."""
     done = subdeck("presets", cwd=project_dir)
     assert 0 == done.code
     script = "\n".join(line.removeprefix("  ") for line in done.out.splitlines() if line.startswith("  "))
@@ -286,7 +288,7 @@ def test_no_presets_teaches_how_to_write_one(project_dir: Path, tmp_path: Path) 
 
 
 def test_broken_settings_are_an_error_with_a_line(project_dir: Path, home: Path) -> None:
-    """Every command that reads the settings says which file, line and key to mend."""
+    """Every command that reads the settings reports file, line and key to fix."""
     path = home / ".config" / "subdeck" / "config.yaml"
     path.parent.mkdir(parents=True)
     path.write_text("agent: offline\ndefault_modle: a/b\n")
@@ -297,7 +299,7 @@ def test_broken_settings_are_an_error_with_a_line(project_dir: Path, home: Path)
 
 
 def test_doctor_says_what_is_missing(project_dir: Path, home: Path) -> None:
-    """Every line has a state; what is missing comes with what mends it; nothing is created by looking."""
+    """Every line has a state, missing parts have their fix, and nothing is created."""
     done = subdeck("doctor", cwd=project_dir)
     assert 0 == done.code
     assert "! warn     pi        pi is not on PATH" in done.out
@@ -310,7 +312,7 @@ def test_doctor_says_what_is_missing(project_dir: Path, home: Path) -> None:
 
 
 def test_doctor_works_with_broken_settings(project_dir: Path, home: Path) -> None:
-    """The settings are one of the things it looks at; they keep it from no other."""
+    """Broken settings are reported, and the other checks still run."""
     path = home / ".config" / "subdeck" / "config.yaml"
     path.parent.mkdir(parents=True)
     path.write_text("agnet: offline\n")
@@ -334,7 +336,7 @@ def test_wrong_names_of_the_app_are_reported(project_dir: Path, home: Path, line
 
 
 def test_app_opens_and_quits(project_dir: Path) -> None:
-    """Without a command, on a terminal, the app comes up, and q ends it with exit code 0."""
+    """Without a command, on a terminal, the app starts, and q ends it with exit code 0."""
     ours, theirs = pty.openpty()
     with subprocess.Popen(SUBDECK, cwd=project_dir, stdin=theirs, stdout=theirs, stderr=theirs) as process:
         os.close(theirs)
@@ -347,6 +349,6 @@ def test_app_opens_and_quits(project_dir: Path) -> None:
                     asked = True
                     os.write(ours, b"q")
         except OSError:
-            pass  # so a terminal says that its last program has gone
+            pass  # a terminal reports in this way that its last program has exited
         assert 0 == process.wait(timeout=30), shown[-3000:]
     os.close(ours)

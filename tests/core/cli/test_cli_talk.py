@@ -1,4 +1,4 @@
-"""Speaking to runs from the command line: send, interrupt, requests, reply; and what status, wait and run say."""
+"""Messages to runs on the command line: send, interrupt, requests, reply, and the output of status, wait and run."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def project(project_dir: Path) -> Project:
 
 
 def deliver(entry: Entry) -> Iterable[Event]:
-    """A child that gets whatever it is sent."""
+    """An agent that gets every message."""
     yield Message(id=entry.id, state=MessageState.ACCEPTED, text=entry.text, by=entry.by)
     yield Message(id=entry.id, state=MessageState.DELIVERED, by=entry.by)
 
 
 def test_a_message_is_sent_to_several_runs(project: Project, project_dir: Path) -> None:
-    """One text for all, and a line for each; from stdin too."""
+    """One text goes to all runs, with a line for each, also from stdin."""
     with listening(project) as one, listening(project) as other:
         done = subdeck("send", one.short_id, other.short_id, "stop guessing", cwd=project_dir)
         assert (0, f"{one.short_id} sent\n{other.short_id} sent\n") == (done.code, done.out)
@@ -44,7 +44,7 @@ def test_a_message_is_sent_to_several_runs(project: Project, project_dir: Path) 
 
 
 def test_send_waits_until_the_child_has_it(project: Project, project_dir: Path) -> None:
-    """Delivered is 0; refused 1, too late 3, no news in time 124."""
+    """Exit codes: delivered 0, refused 1, too late 3, timeout 124."""
     with listening(project) as run:
         with answering(run, deliver):
             done = subdeck("send", "--wait", run.short_id, "go", cwd=project_dir)
@@ -58,7 +58,7 @@ def test_send_waits_until_the_child_has_it(project: Project, project_dir: Path) 
 
 
 def test_who_cannot_be_told_is_named(project: Project, project_dir: Path) -> None:
-    """A message to several goes to those who take it; the others, and what to do, are on stderr."""
+    """A message goes to the runs that accept it. The others, with the next step, are on stderr."""
     ended = make_finished(project)
     alone = subdeck("send", ended.short_id, "go", cwd=project_dir)
     assert (2, "") == (alone.code, alone.out)
@@ -73,7 +73,7 @@ def test_who_cannot_be_told_is_named(project: Project, project_dir: Path) -> Non
 
 
 def test_a_message_needs_a_run_and_a_text(project: Project, project_dir: Path) -> None:
-    """What is missing is said before anything is looked up."""
+    """A missing run or text is reported before anything is looked up."""
     done = subdeck("send", "hello", cwd=project_dir)
     assert 2 == done.code
     assert 'subdeck send RUN "your message"' in done.err
@@ -83,7 +83,7 @@ def test_a_message_needs_a_run_and_a_text(project: Project, project_dir: Path) -
 
 
 def test_interrupt_ends_the_turn(project: Project, project_dir: Path) -> None:
-    """And says so once the run's events do."""
+    """--wait prints the interrupt once the run has recorded it."""
     with listening(project) as run:
         done = subdeck("interrupt", run.short_id, cwd=project_dir)
         assert (0, f"{run.short_id} is being interrupted\n") == (done.code, done.out)
@@ -96,7 +96,7 @@ def test_interrupt_ends_the_turn(project: Project, project_dir: Path) -> None:
 
 
 def test_requests_show_exactly_what_is_asked(project: Project, project_dir: Path) -> None:
-    """A line for each of all runs; for a named run the whole of it, and the command that answers."""
+    """All requests have one line each. For a named run, they are printed in full, with the command that replies."""
     assert "No pending requests.\n" == subdeck("requests", cwd=project_dir).out
     command = "rm -rf build &&\n  make \x1b[31mall"
     with listening(project, permission(command=command, ts=EARLIER)) as run, listening(project, choice()) as other:
@@ -118,7 +118,7 @@ def test_requests_show_exactly_what_is_asked(project: Project, project_dir: Path
 
 
 def test_status_says_who_waits(project: Project, project_dir: Path) -> None:
-    """In the list, the counts, the line that says why, and the document."""
+    """The list, the counts, the reason and the document show it."""
     with listening(project, permission()) as run:
         done = subdeck("status", run.short_id, cwd=project_dir).out
         assert done.startswith(
@@ -133,7 +133,7 @@ def test_status_says_who_waits(project: Project, project_dir: Path) -> None:
 
 
 def test_a_reply_says_whether_it_counted(project: Project, project_dir: Path) -> None:
-    """Allow, allow for the run, deny with a word, an answer; the second of two is refused."""
+    """Allow, allow for the run, deny with a reason, reply: each is confirmed, and a second reply is refused."""
 
     def decide(entry: Entry) -> Iterable[Event]:
         assert entry.verdict
@@ -180,7 +180,7 @@ def test_a_reply_says_whether_it_counted(project: Project, project_dir: Path) ->
 def test_a_reply_that_makes_no_sense_is_refused(
     project: Project, project_dir: Path, words: tuple[str, ...], why: str
 ) -> None:
-    """Before anything is sent."""
+    """An invalid reply is refused before anything is sent."""
     with listening(project, permission()) as run:
         done = subdeck("reply", *(run.short_id if word == "RUN" else word for word in words), cwd=project_dir)
         assert (2, "") == (done.code, done.out)
@@ -189,7 +189,7 @@ def test_a_reply_that_makes_no_sense_is_refused(
 
 
 def test_who_waits_for_a_run_is_told_what_it_asks(project: Project, project_dir: Path) -> None:
-    """Once for each request, with the command that answers it."""
+    """Each request is printed once, with the command that replies."""
     with listening(project, permission()) as run:
         waiter = start("wait", run.short_id, cwd=project_dir)
         try:
@@ -203,7 +203,7 @@ def test_who_waits_for_a_run_is_told_what_it_asks(project: Project, project_dir:
 
 
 def test_a_reply_to_a_run_that_has_died_is_too_late(project: Project, project_dir: Path) -> None:
-    """Whoever replies learns that nobody is there any more."""
+    """A reply to a run that has ended is reported as too late."""
     with listening(project, permission()) as run:
         pending = start("reply", run.short_id, "q1", "allow", cwd=project_dir)
         try:
@@ -219,6 +219,6 @@ def test_a_reply_to_a_run_that_has_died_is_too_late(project: Project, project_di
 
 
 def test_help_is_worth_reading(project_dir: Path) -> None:
-    """What each takes, and what its exit codes say."""
+    """The help has the arguments and the exit codes."""
     assert "RUN [REQUEST] allow|deny|TEXT" in subdeck("reply", "--help", cwd=project_dir).out
     assert "124" in subdeck("send", "--help", cwd=project_dir).out

@@ -1,4 +1,4 @@
-"""Speaking to real runs of the offline agent from the command line, and from several at once."""
+"""Messages to real runs of the offline agent on the command line, also several at once."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def engine(project_dir: Path, monkeypatch: pytest.MonkeyPatch) -> Engine:
 
 @pytest.fixture
 def run(engine: Engine) -> RunSnapshot:
-    """A run that asks."""
+    """A run with a question."""
     return asking(engine)
 
 
@@ -48,13 +48,13 @@ def states(events: list[Event]) -> list[MessageState]:
 
 
 def test_two_answers_at_once_count_once(engine: Engine, project_dir: Path, run: RunSnapshot) -> None:
-    """Whoever was first decided; the other one is told so, by words and code."""
+    """The first reply decides, and the other one gets an error with an exit code."""
     answers = {choice: start("reply", run.run_id, "q1", choice, cwd=project_dir) for choice in FILES}
     told = {choice: (*answer.communicate(timeout=30), answer.returncode) for choice, answer in answers.items()}
     (first,) = [choice for choice, (*_, code) in told.items() if code == 0]
     (other,) = set(FILES) - {first}
     out, err, code = told[other]
-    assert code in (1, 2, 3)  # refused by the run, or there was nothing to answer any more
+    assert code in (1, 2, 3)  # refused by the run, or nothing was pending
     assert any(words in out + err for words in (b"pending", b"has finished", b"too late"))
     ended = wait_for_end(engine, run.run_id)
     (decision,) = [event for event in events_of(engine, ended) if isinstance(event, Decision)]
@@ -64,7 +64,7 @@ def test_two_answers_at_once_count_once(engine: Engine, project_dir: Path, run: 
 def test_a_message_of_a_sender_that_was_killed_is_delivered_once(
     engine: Engine, project_dir: Path, run: RunSnapshot
 ) -> None:
-    """Once it is in the inbox, nobody has to stay for it."""
+    """Once it is in the inbox, its sender may exit."""
     sender = start("send", "--wait", run.run_id, "And where is `total`?", cwd=project_dir)
     wait_until(lambda: MessageState.ACCEPTED in states(events_of(engine, run)), "the message to be accepted")
     sender.send_signal(signal.SIGKILL)
@@ -76,7 +76,7 @@ def test_a_message_of_a_sender_that_was_killed_is_delivered_once(
 
 
 def test_interrupt_then_say_what_to_do(engine: Engine, project_dir: Path, run: RunSnapshot) -> None:
-    """The turn ends, what it asked is taken back, and it goes on with the next message."""
+    """The turn ends, its question is withdrawn, and the run continues with the next message."""
     assert (0, f"{run.meta.short_id} interrupted\n") == subdeck("interrupt", "--wait", run.run_id, cwd=project_dir)[:2]
     assert "No pending requests.\n" == subdeck("requests", cwd=project_dir).out
     waiter = start("wait", run.run_id, cwd=project_dir)
@@ -97,7 +97,7 @@ def test_interrupt_then_say_what_to_do(engine: Engine, project_dir: Path, run: R
 
 
 def test_an_interrupt_counts_although_more_was_said_before(engine: Engine, project_dir: Path, run: RunSnapshot) -> None:
-    """The turn ends, what was said before begins the next one, and nobody is told that the interrupt was in vain."""
+    """The turn ends, the earlier message starts the next one, and the interrupt is reported as done."""
     engine.send(run.run_id, "Where is `total`?")
     wait_until(lambda: MessageState.ACCEPTED in states(events_of(engine, run)), "the message to be accepted")
     assert (0, f"{run.meta.short_id} interrupted\n") == subdeck("interrupt", "--wait", run.run_id, cwd=project_dir)[:2]
@@ -107,7 +107,7 @@ def test_an_interrupt_counts_although_more_was_said_before(engine: Engine, proje
 
 
 def test_a_foreground_run_shows_what_it_asks(project_dir: Path, engine: Engine) -> None:
-    """With the command that answers it, beside its progress; the answer is all that stdout gets."""
+    """Its question is shown with the command that replies, beside the progress. Only the answer goes to stdout."""
     running = start("run", "--no-preset", ASKS, cwd=project_dir)
     assert running.stderr
     hint = next(line for line in iter(running.stderr.readline, b"") if b"subdeck reply" in line).decode()
@@ -119,7 +119,7 @@ def test_a_foreground_run_shows_what_it_asks(project_dir: Path, engine: Engine) 
 
 
 def test_a_queued_run_takes_what_it_is_told_into_its_prompt(engine: Engine, project_dir: Path) -> None:
-    """It is delivered when the child starts."""
+    """It is delivered when the agent starts."""
     write_settings(agent="offline", agents={}, max_running=1)
     run = asking(engine)
     (queued,) = engine.launch([RunRequest(task="Where is the token checked?")], background=True)

@@ -1,4 +1,4 @@
-"""`subdeck tool`, as the extension of a parent talks to it."""
+"""`subdeck tool`, as called by a parent's extension."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def engine(project_dir: Path) -> Engine:
 
 
 class Talking:
-    """One `subdeck tool` that goes on; whatever is left of it is ended."""
+    """One running `subdeck tool`, which is ended at exit."""
 
     def __init__(self, project: Path, *words: str, **first: Any) -> None:
         pipe = subprocess.PIPE
@@ -51,7 +51,7 @@ class Talking:
         self.process.stdin = None
 
     def next(self, kind: str) -> dict[str, Any]:
-        """Read on to the next line of that type."""
+        """Read up to the next line of this type."""
         assert self.process.stdout
         for line in self.process.stdout:
             read = json.loads(line)
@@ -60,7 +60,7 @@ class Talking:
         raise AssertionError(f"no line of type {kind}: {self.process.stderr and self.process.stderr.read().decode()}")
 
     def rest(self) -> list[dict[str, Any]]:
-        """Read everything up to the end; nothing may be said on stderr, and the exit code is 0."""
+        """Read everything to the end. stderr must be empty, and the exit code 0."""
         out, errors = self.process.communicate(timeout=60)
         assert (0, b"") == (self.process.returncode, errors)
         return [json.loads(line) for line in out.splitlines()]
@@ -77,7 +77,7 @@ def register(project: Path, line: Any, **environment: str) -> dict[str, Any]:
 
 
 def test_registration(engine: Engine, project_dir: Path) -> None:
-    """The tools come with a key; the same models in another order are no news, others are."""
+    """The tools come with a key. The same models in another order change nothing, other models do."""
     first = register(project_dir, REGISTER)
     assert first["register"]
     assert ["subagent", "background_agent", "background_agent_status", "background_agent_send"] == [
@@ -93,7 +93,7 @@ def test_registration(engine: Engine, project_dir: Path) -> None:
 
 
 def test_no_models_no_registration(project_dir: Path) -> None:
-    """An empty list registers nothing and keeps the key; a later one that is not empty registers."""
+    """An empty list registers nothing and keeps the key. A later list with models registers them."""
     parent_engine(project_dir, models=[])
     empty = register(project_dir, {"models": [], "key": None})
     assert {"register": False, "key": None, "tools": []} == empty
@@ -101,12 +101,12 @@ def test_no_models_no_registration(project_dir: Path) -> None:
 
 
 def test_children_register_nothing(engine: Engine, project_dir: Path) -> None:
-    """In the environment of a child nothing is registered, ever."""
+    """In an agent's environment, nothing is registered."""
     assert not register(project_dir, REGISTER, PI_SUBAGENTS_CHILD="1")["register"]
 
 
 def test_registration_where_the_settings_are_broken(project_dir: Path) -> None:
-    """What keeps the tools away is told as JSON; the old key is kept."""
+    """A settings error is printed as JSON, and the old key is kept."""
     (project_dir / ".pi" / "subagents").mkdir(parents=True)
     (project_dir / ".pi" / "subagents" / "config.yaml").write_text("nope: 1\n")
     done = subdeck("tool", "register", cwd=project_dir, stdin=b'{"models":["a/b"],"key":"k"}\n')
@@ -116,7 +116,7 @@ def test_registration_where_the_settings_are_broken(project_dir: Path) -> None:
 
 
 def test_a_call_streams_progress_and_one_result(engine: Engine, project_dir: Path) -> None:
-    """Progress lines, then exactly one result, which is what the tool answers."""
+    """Progress lines are followed by exactly one result, the tool's answer."""
     with calling(project_dir, task("tool read", "wait-for go", "answer ok")) as call:
         first = call.next("progress")
         assert "scout" == first["details"]["runs"][0]["preset"]
@@ -131,7 +131,7 @@ def test_a_call_streams_progress_and_one_result(engine: Engine, project_dir: Pat
 
 
 def test_the_end_of_stdin_cancels(engine: Engine, project_dir: Path) -> None:
-    """A parent that goes away leaves no foreground run behind."""
+    """If the parent is gone, its foreground run is cancelled."""
     with calling(project_dir, task("hang")) as call:
         running(engine)
         call.leave()
@@ -142,7 +142,7 @@ def test_the_end_of_stdin_cancels(engine: Engine, project_dir: Path) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_signals_cancel(engine: Engine, project_dir: Path, number: signal.Signals) -> None:
-    """TERM, INT and HUP cancel the call in order: its runs end, and the result says so."""
+    """TERM, INT and HUP cancel the call: its runs end, and the result lists them."""
     with calling(project_dir, {"tasks": [task("hang"), task("hang", preset="other")]}) as call:
         running(engine, 2)
         call.process.send_signal(number)
@@ -151,7 +151,7 @@ def test_signals_cancel(engine: Engine, project_dir: Path, number: signal.Signal
 
 
 def test_a_reader_that_goes_cancels(engine: Engine, project_dir: Path) -> None:
-    """When nobody reads the answer any more the run is stopped, and there is no traceback."""
+    """If the answer's reader is gone, the run is cancelled without a traceback."""
     with calling(project_dir, task("hang")) as call:
         (run,) = running(engine)
         assert call.process.stdout
@@ -163,7 +163,7 @@ def test_a_reader_that_goes_cancels(engine: Engine, project_dir: Path) -> None:
 
 
 def test_a_killed_caller_leaves_the_run(engine: Engine, project_dir: Path) -> None:
-    """Who is killed without a word cannot cancel: the run stays visible and can be stopped."""
+    """A killed call cannot cancel its run, which stays visible and can be stopped."""
     with calling(project_dir, task("hang")) as call:
         (run,) = running(engine)
         call.process.kill()
@@ -174,7 +174,7 @@ def test_a_killed_caller_leaves_the_run(engine: Engine, project_dir: Path) -> No
 
 @pytest.mark.parametrize("line", [b"", b"\n", b"nope\n", b"[1]\n", b'{"params":{},"parent":3}\n', b"\xff\n"], ids=repr)
 def test_a_line_that_is_none_is_answered(project_dir: Path, line: bytes) -> None:
-    """Whatever comes on stdin, the answer is one result line and no traceback."""
+    """Any input on stdin gets one result line and no traceback."""
     done = subdeck("tool", "call", "subagent", cwd=project_dir, stdin=line)
     answer = json.loads(done.out)
     assert (0, "", "result", True) == (done.code, done.err, answer["type"], answer["isError"])
@@ -182,7 +182,7 @@ def test_a_line_that_is_none_is_answered(project_dir: Path, line: bytes) -> None
 
 
 def test_stdin_may_be_closed(project_dir: Path) -> None:
-    """A caller without stdin is answered like one that says nothing."""
+    """A closed stdin is answered like an empty one."""
     shell = ["/bin/sh", "-c", 'exec "$@" <&-', "sh", *SUBDECK, "tool", "call", "subagent"]
     done = subprocess.run(shell, cwd=project_dir, capture_output=True, timeout=60)
     assert json.loads(done.stdout)["isError"]
@@ -190,7 +190,7 @@ def test_stdin_may_be_closed(project_dir: Path) -> None:
 
 
 def test_wrong_calls_are_structured(engine: Engine, project_dir: Path) -> None:
-    """An error has what, value, valid values, where and hint; an unknown tool too; a directory that is gone too."""
+    """An error has what, value, valid values, where and hint, also for an unknown tool or a missing directory."""
     for name, params, more, value in (
         ("subagent", task("x", preset="nope"), {}, "nope"), ("Agent", {}, {}, "Agent"), ("", {}, {}, ""),
     ):  # fmt: skip
@@ -203,7 +203,7 @@ def test_wrong_calls_are_structured(engine: Engine, project_dir: Path) -> None:
 
 
 def test_foreign_session_names(engine: Engine, project_dir: Path) -> None:
-    """A parent may call its session what it likes."""
+    """A parent may use any session name."""
     first = {"params": task("answer ok"), "parent": {"session": "../a b"}, "cwd": str(project_dir)}
     with Talking(project_dir, "call", "background_agent", **first) as call:
         result = call.next("result")
@@ -213,7 +213,7 @@ def test_foreign_session_names(engine: Engine, project_dir: Path) -> None:
 
 
 def test_the_parent_is_asked_for_models(engine: Engine, project_dir: Path) -> None:
-    """With `resolves` a reference is asked for on stdout and answered on stdin, before anything is started."""
+    """With `resolves`, the parent is asked on stdout and answers on stdin before anything is started."""
     write_preset(project_dir, "fast", extra="model: '@fast'\n")
     with calling(project_dir, task("answer ok", preset="fast"), resolves=True) as call:
         asked = call.next("resolve")
@@ -226,14 +226,14 @@ def test_the_parent_is_asked_for_models(engine: Engine, project_dir: Path) -> No
 
 
 def test_a_parent_without_an_answer(engine: Engine, project_dir: Path) -> None:
-    """Where nobody reacted in the parent the engine resolves by itself."""
+    """Without an answer from the parent, the engine resolves the model."""
     with calling(project_dir, task("answer ok", model="fake/puppet"), resolves=True) as call:
         call.say({"id": call.next("resolve")["id"], "resolved": None, "error": None})
         assert not call.next("result")["isError"]
 
 
 def test_watch_tells_counts_ends_and_events(engine: Engine, project_dir: Path) -> None:
-    """The session's background runs are counted, their ends told once, and the channels re-emitted."""
+    """The session's background runs are counted, their results reported once, and the channels emitted."""
     with Talking(project_dir, "watch", session=SESSION, cwd=str(project_dir), runs=[]) as watch:
         assert "bg: 0 running / 0 total" == watch.next("counts")["text"]
         other = Engine.open(str(project_dir), session="somebody-else")
@@ -254,7 +254,7 @@ def test_watch_tells_counts_ends_and_events(engine: Engine, project_dir: Path) -
 
 
 def test_watch_tells_foreground_events(engine: Engine, project_dir: Path) -> None:
-    """The channels tell of foreground runs too, which are not counted."""
+    """The channels include foreground runs, which are not counted."""
     with Talking(project_dir, "watch", session=SESSION, cwd=str(project_dir)) as watch:
         watch.next("counts")
         with calling(project_dir, task("answer ok")) as call:
@@ -267,7 +267,7 @@ def test_watch_tells_foreground_events(engine: Engine, project_dir: Path) -> Non
 
 
 def test_watch_goes_on_after_a_resume(engine: Engine, project_dir: Path) -> None:
-    """Runs that the parent's entries call running are told at once when they ended meanwhile, and later otherwise."""
+    """Runs that the parent has recorded as running are reported at once if they have finished, and otherwise later."""
     over = wait_for_end(engine, start(engine, "answer ok").run_id)
     on = start(engine, "wait-for go", "error boom", "finish")
     first = {"session": SESSION, "cwd": str(project_dir), "runs": [over.run_id, on.run_id], "events": False}
@@ -283,7 +283,7 @@ def test_watch_goes_on_after_a_resume(engine: Engine, project_dir: Path) -> None
 
 
 def test_watch_survives_a_project_without_runs(project_dir: Path) -> None:
-    """Nothing is created by watching."""
+    """Watching creates nothing."""
     with Talking(project_dir, "watch", session="s", cwd=str(project_dir)) as watch:
         watch.next("counts")
         watch.leave()
@@ -292,7 +292,7 @@ def test_watch_survives_a_project_without_runs(project_dir: Path) -> None:
 
 
 def test_unknown_actions_are_refused(project_dir: Path) -> None:
-    """The three actions are named when another is asked for."""
+    """An unknown action is refused with the names of the three actions."""
     done = subdeck("tool", "list", "--json", cwd=project_dir)
     assert (2, "") == (done.code, done.out)
     assert all(name in done.error["what"] for name in ("register", "call", "watch"))

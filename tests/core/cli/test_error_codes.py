@@ -1,4 +1,4 @@
-"""Errors that scripts handle have a code that does not change, and `--json` prints it."""
+"""Errors that scripts handle have a stable code, and `--json` prints it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ASKS = "Where is the token checked? Ask me which file."
 
 
 class World:
-    """A project in which runs can be started, and its user's home."""
+    """A project for runs, and its user's home."""
 
     def __init__(self, project: Path, home: Path) -> None:
         self.project = project
@@ -43,7 +43,7 @@ class World:
         path.write_text("\n".join(lines) + "\n")
 
     def code(self, *words: str, **environment: str) -> str:
-        """Call a command that fails; return the code of its error."""
+        """Run a command that fails. Return its error code."""
         cut = words.index("--") if "--" in words else len(words)
         done = subdeck(*words[:cut], "--json", *words[cut:], cwd=self.project, **environment)
         assert done.code not in (0, 1), done
@@ -59,7 +59,7 @@ class World:
         return run_id
 
     def code_while_asking(self, *words: str) -> str:
-        """Call a command on a run that asks, and stop it."""
+        """Run a command on a run with a question, and stop the run."""
         run_id = self.asking()
         try:
             return self.code(words[0], run_id, *words[1:])
@@ -234,12 +234,12 @@ CASES: dict[str, Callable[[World], str]] = {
 
 @pytest.mark.parametrize("code", CODES)
 def test_an_error_has_its_code(code: str, world: World) -> None:
-    """The command, or what makes its error, fails with this code."""
+    """The command, or the function that makes its error, fails with this code."""
     assert CASES[code](world) == code
 
 
 def test_every_code_is_described() -> None:
-    """Each code in the tree stands in the table, and each of the table is in the tree."""
+    """Every code in the source is in the table, and every code in the table is in the source."""
     written: set[str] = set()
     for path in (path for tree in TREES for path in tree.rglob("*.py") if path.name != "error_codes.py"):
         text = path.read_text(encoding="utf-8")
@@ -262,14 +262,14 @@ def test_every_code_is_described() -> None:
 
 
 def test_an_error_without_a_code_has_an_empty_one(world: World) -> None:
-    """The field is always there."""
+    """The field is always present."""
     run_id = world.run()
     assert "" == world.code("status", run_id, "--all")
     assert len(run_dirs(world.project)) == 1
 
 
 def test_exit_codes_are_described() -> None:
-    """Every exit code of the command line stands in the table."""
+    """Every exit code of the command line is in the table."""
     from subdeck.core.cli import output
 
     named = {value for name, value in vars(output).items() if name.isupper() and isinstance(value, int)}

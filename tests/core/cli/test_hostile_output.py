@@ -1,4 +1,4 @@
-"""No command writes to a terminal what a record, a preset, a setting or a model list would have it obey."""
+"""No command writes control sequences from runs, presets, settings or model lists to a terminal."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def engine(project_dir: Path) -> Engine:
 
 @pytest.fixture
 def runs(engine: Engine) -> Iterator[tuple[str, str]]:
-    """A run that has ended and one that is held."""
+    """A finished run and a running one."""
     ended, lock = hostile_run(engine, ended=True)
     os.close(lock)
     live, lock = hostile_run(engine, ended=False)
@@ -50,7 +50,7 @@ def runs(engine: Engine) -> Iterator[tuple[str, str]]:
 
 
 ARGUMENT = EVIL.replace("\0", "").replace("\ud800", "\udcff")
-"""As far as an argument of a command can be it."""
+"""The hostile text, reduced to what an argument can contain."""
 
 COMMANDS = [
     *(["status"], ["status", "--all"], ["status", "--json"], ["status", "ENDED", "LIVE"], ["status", ARGUMENT]),
@@ -75,7 +75,7 @@ COMMANDS = [
 def test_the_commands(
     runs: tuple[str, str], project_dir: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Lists, one run, logs, presets, models, settings, errors: all is plain on a terminal, and no command raises."""
+    """Lists, runs, logs, presets, models, settings and errors are plain on a terminal, and no command raises."""
     monkeypatch.chdir(project_dir)
     monkeypatch.setattr(output, "is_terminal", lambda _: True)
     for words in COMMANDS:
@@ -88,7 +88,7 @@ def test_the_commands(
 
 
 def texts_in(value: Any) -> Iterator[str]:
-    """Yield every text of built-in values, but paths."""
+    """Yield every text in built-in values, except paths."""
     match value:
         case str():
             yield value
@@ -104,7 +104,7 @@ def texts_in(value: Any) -> Iterator[str]:
 
 
 def test_a_parent(engine: Engine, runs: tuple[str, str]) -> None:
-    """What a parent gets, to show to its model or a person, is plain: answers, rejections, emissions, the tools."""
+    """A parent's answers, rejections, emissions and tools are plain text for its model or a person."""
     parent = Parent("operator", LauncherKind.CLI)
     results = [
         call_tool(engine, "background_agent_status", {"includeCompleted": True}, parent=parent),
@@ -128,14 +128,14 @@ def test_a_parent(engine: Engine, runs: tuple[str, str]) -> None:
 
 @pytest.mark.parametrize("clean", [plain, one_line, lambda text: display_encoded(encode_unsafe(text))])
 def test_the_cleaner(clean: object) -> None:
-    """It takes out every control character, mark of direction, tag and half of a pair."""
+    """All control characters, direction marks, tags and half pairs are removed."""
     every = "".join(map(chr, range(sys.maxunicode + 1)))
     for part in (every, EVIL, *(f"a{chr(code)}b" for code in range(0x3000))):
         assert [] == controls(clean(part).replace("\n", "").replace("\t", ""))  # type: ignore[operator]
 
 
 def test_an_editor_gives_it_back() -> None:
-    """What is put in the place of unsafe characters can be taken back, tags included."""
+    """Replaced unsafe characters can be restored, including tags."""
     assert can_encode_unsafe(EVIL)
     assert EVIL == decode_unsafe(encode_unsafe(EVIL))
     tags = "".join(map(chr, range(0xE0000, 0xE0080)))
@@ -143,6 +143,6 @@ def test_an_editor_gives_it_back() -> None:
 
 
 def test_json_for_a_terminal_is_the_same_json() -> None:
-    """An escape stands for its character, beyond sixteen bits for both halves of it."""
+    """Escapes stand for their characters, those beyond sixteen bits as pairs."""
     assert [] == controls(output._json(IN_JSON).replace("\n", ""))
     assert IN_JSON == json.loads(output._json(IN_JSON))

@@ -1,4 +1,4 @@
-"""Following runs through failures: nothing is lost, no end is reported twice, and what fails for good is an error."""
+"""Following runs through failures: nothing is lost, no result is reported twice, and a lasting failure is an error."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def an_update(*runs: RunSnapshot, ended: Sequence[RunSnapshot] = (), complete: b
 
 
 def followed(*streams: Sequence[Update], last: Exception | None = None) -> Iterator[Update]:
-    """Follow streams that fail one after the other; the last one ends, or fails each time that it is begun."""
+    """Follow streams that fail one after the other. The last one ends, or fails at each start."""
     left = list(streams)
 
     def begin() -> Iterator[Update]:
@@ -66,7 +66,7 @@ def ids(runs: Sequence[RunSnapshot]) -> list[str]:
 
 
 def test_a_stream_that_fails_is_continued() -> None:
-    """After a failure each run stands as it is now, and each end and removal in between is reported once."""
+    """After a failure each run is shown as it is now, and each result and removal in between is reported once."""
     soon = "2999-01-01T00:00:00.000Z"
     running, over, deleted = a_run(1), a_run(2, "completed"), a_run(3, "completed")
     before = an_update(running, over, deleted)
@@ -84,7 +84,7 @@ def test_a_stream_that_fails_is_continued() -> None:
 
 
 def test_what_was_launched_and_ended_during_a_failure_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run that nobody had heard of is news if it ended since the reader began, and is not if it ended before."""
+    """An unknown run is reported if it ended after the reader started, not if it ended before."""
     monkeypatch.setattr(follower, "now_iso", iter(("2026-01-01T10:00", *["2026-01-01T11:00"] * 9)).__next__)
     old, new = a_run(1, "completed", ended_at="2026-01-01T09:59"), a_run(2, "completed", ended_at="2026-01-01T10:30")
     _, second = followed([an_update(a_run(3))], [an_update(a_run(3), old, new)])
@@ -92,7 +92,7 @@ def test_what_was_launched_and_ended_during_a_failure_is_reported(monkeypatch: p
 
 
 def test_a_fresh_stream_is_passed_on_when_it_is_complete() -> None:
-    """While a project of many runs is read again, readers get quiet updates with the counts that they know."""
+    """While a large project is read again, readers get quiet updates with the last counts."""
     before = an_update(a_run(1), a_run(2), a_run(3))
     part = an_update(a_run(1), complete=False)
     whole = an_update(a_run(2, "completed"))
@@ -102,7 +102,7 @@ def test_a_fresh_stream_is_passed_on_when_it_is_complete() -> None:
 
 
 def test_a_reader_gets_turns_while_nothing_can_be_followed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Between two attempts updates without news come, so that a wait with a timeout ends in time."""
+    """Between two attempts there are quiet updates, so that a wait with a timeout ends in time."""
     monkeypatch.setattr(follower, "DELAYS_S", (1000.0,))
     monkeypatch.setattr(follower, "BEAT_S", 0.001)
     updates = followed([an_update(a_run(1))], [])
@@ -110,20 +110,20 @@ def test_a_reader_gets_turns_while_nothing_can_be_followed(monkeypatch: pytest.M
 
 
 def test_what_fails_again_and_again_ends_with_an_error() -> None:
-    """After several failures in a row the reader is told, in words for a person."""
+    """After several failures in a row, the reader gets a readable error."""
     updates = followed([an_update(a_run(1))], last=ZeroDivisionError("13"))
     with pytest.raises(FollowingFailed, match=r"the runs can no longer be followed: an unexpected error \(ZeroDiv"):
         list(updates)
 
 
 def test_an_error_that_a_person_can_act_on_is_passed_on() -> None:
-    """Broken settings are reported at once: to try again would not help."""
+    """Broken settings are reported at once, because another attempt would not help."""
     with pytest.raises(SettingsError):
         list(followed(last=SettingsError("broken")))
 
 
 def fail_once(monkeypatch: pytest.MonkeyPatch, times: int = 1) -> None:
-    """Let what follows the runs fail, that many times."""
+    """Make following the runs fail this many times."""
     watch, left = follow.watch, [None] * times
 
     def failing(*args: object, **kwargs: object) -> Iterator[follow.Changes]:
@@ -137,7 +137,7 @@ def fail_once(monkeypatch: pytest.MonkeyPatch, times: int = 1) -> None:
 
 @pytest.mark.processes
 def test_a_wait_survives_a_failure(project_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who waits for a run gets its end, and each update, although the follower died."""
+    """A wait gets the run's result and each update, although the follower failed."""
     engine = open_engine(project_dir)
     run = start(engine, "answer 42")
     fail_once(monkeypatch)
@@ -150,7 +150,7 @@ def test_a_wait_survives_a_failure(project_dir: Path, monkeypatch: pytest.Monkey
 def test_a_wait_that_cannot_go_on_says_so(
     project_dir: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """`wait` ends with exit code 70 and a sentence if the runs can no longer be followed; the run continues."""
+    """If the runs can no longer be followed, `wait` prints an error and exits with 70. The run continues."""
     engine = open_engine(project_dir)
     run = start(engine, "answer 42", background=True)
     monkeypatch.setattr(follow.Follower, "updates", broken)
@@ -167,7 +167,7 @@ def test_a_wait_that_cannot_go_on_says_so(
 def test_a_foreground_run_that_cannot_be_followed_says_so(
     project_dir: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """`run` ends with exit code 70 if its run can no longer be followed, which continues."""
+    """If its run can no longer be followed, `run` exits with 70. The run continues."""
     engine = open_engine(project_dir)
     monkeypatch.setattr(follow.Follower, "updates", broken)
     monkeypatch.chdir(project_dir)
@@ -181,7 +181,7 @@ def test_a_foreground_run_that_cannot_be_followed_says_so(
 
 @pytest.mark.processes
 def test_a_call_whose_runs_cannot_be_followed_names_them(project_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A parent learns which runs its call had started, and that they were asked to stop, not that they continue."""
+    """The parent gets the runs of its call, which were asked to stop."""
     engine = parent_engine(project_dir)
     monkeypatch.setattr(follow.Follower, "updates", broken)
     answer = call(engine, "subagent", task("hang"))
@@ -201,7 +201,7 @@ def broken(*_: object) -> Iterator[Update]:
 
 
 def test_an_unexpected_error_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A command that fails unexpectedly prints what kind of error it was and how to keep details, and exits with 70."""
+    """An unexpected error is printed with its kind and how to log details, and exits with 70."""
     err = io.StringIO()
     monkeypatch.setattr("sys.stderr", err)
 
@@ -225,6 +225,6 @@ def test_an_unexpected_error_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> N
     ],
 )
 def test_an_error_in_words(error: Exception, words: str) -> None:
-    """No error is shown as the text that programmers get."""
+    """No error is shown as a raw Python message."""
     assert words == reason(error)
     assert isinstance(explained(error), SubdeckError)

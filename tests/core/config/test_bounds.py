@@ -1,4 +1,4 @@
-"""Numbers that people write are bounded where they are read, and what is wrong with one is said."""
+"""Numbers from people have bounds, checked when they are read, with a readable error."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ RANGE = re.compile(r"(from \d+ to [\d,]+|up to [\d,]+|at most [\d,]+h?)")
 
 
 def settings_error(key: str, written: str, project_dir: Path) -> SettingsError | None:
-    """Put one value into the user's settings, in line 2 or 3."""
+    """Write one value to the user's settings, in line 2 or 3."""
     section, _, name = key.rpartition(".")
     file = Path(paths.user_settings_file())
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -47,7 +47,7 @@ def settings_error(key: str, written: str, project_dir: Path) -> SettingsError |
 
 
 def test_there_are_numbers() -> None:
-    """The two tables of keys have those that are looked at here."""
+    """The tables of keys include the numbers tested here."""
     assert {"logs.stdout_mb", "limits.timeout", "max_parallel", "retention.days", "grace_seconds"} <= set(NUMBERS)
     assert [
         "reply_timeout",
@@ -63,7 +63,7 @@ def test_there_are_numbers() -> None:
 
 @pytest.mark.parametrize("key", NUMBERS)
 def test_an_absurd_setting(key: str, project_dir: Path) -> None:
-    """The error names setting, value, what is allowed, file and line."""
+    """The error names setting, value, allowed range, file and line."""
     for written in ABSURD:
         error = settings_error(key, written, project_dir)
         assert error is not None, written
@@ -76,7 +76,7 @@ def test_an_absurd_setting(key: str, project_dir: Path) -> None:
 
 @pytest.mark.parametrize("field", PRESET_NUMBERS)
 def test_an_absurd_number_in_a_preset(field: str, project_dir: Path) -> None:
-    """So does that of a preset."""
+    """The error of a preset does the same."""
     engine = open_engine(project_dir)
     for written in ABSURD:
         path = write_preset(project_dir, extra=f"{field}: {written}\n")
@@ -88,7 +88,7 @@ def test_an_absurd_number_in_a_preset(field: str, project_dir: Path) -> None:
 
 @pytest.mark.processes
 def test_long_limits_hold(project_dir: Path) -> None:
-    """A limit of time beyond what the kernel waits at once is a limit like others."""
+    """A time limit beyond the kernel's longest wait works like any other."""
     engine = open_engine(project_dir, limits={"timeout": "600h", "stall": "8760h"}, logs={"stdout_mb": "1000000000"})
     assert "completed" == run_to_end(engine, "answer ok").status
 
@@ -106,7 +106,7 @@ def test_long_limits_hold(project_dir: Path) -> None:
     ids=lambda words: words[-1],
 )
 def test_an_absurd_option(words: list[str], project_dir: Path) -> None:
-    """An option is refused with what it takes, before anything is done."""
+    """An invalid value is refused with the expected one, before anything is done."""
     run_id = make_finished(open_engine(project_dir).project).run_id
     given = [run_id if word == "RUN" else word for word in words]
     for written in ("1e308", "nan", "inf", "9" * 60):
@@ -118,7 +118,7 @@ def test_an_absurd_option(words: list[str], project_dir: Path) -> None:
 @pytest.mark.processes
 @pytest.mark.parametrize("columns", ["²", "9" * 5000, "-5", "1e3", "0"])
 def test_an_absurd_width(columns: str, project_dir: Path) -> None:
-    """COLUMNS counts only where it is a width."""
+    """COLUMNS counts only if it is a valid width."""
     run_id = make_finished(open_engine(project_dir).project).run_id
     done = subdeck("status", cwd=project_dir, COLUMNS=columns)
     assert (0, "") == (done.code, done.err)
@@ -127,10 +127,10 @@ def test_an_absurd_width(columns: str, project_dir: Path) -> None:
 
 @pytest.mark.parametrize("iso", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59.999-14:00", "x", "", "2026-13-01"])
 def test_times_beyond_the_calendar(iso: str) -> None:
-    """A time that cannot be told in another zone is no time."""
+    """A time that cannot be converted to another zone is invalid."""
     assert moment(iso) is None
 
 
 def test_copies() -> None:
-    """A number of copies with more digits than a number may have is none."""
+    """A number of attempts with too many digits is invalid."""
     assert 0 == LaunchValues(copies="9" * 5000).count

@@ -1,4 +1,4 @@
-"""Keys of settings and presets with a new name: the old one is read as before, and never beside the new one."""
+"""Renamed keys of settings and presets: the old name still works, but not together with the new one."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def written(key: str, value: str) -> str:
 
 
 def test_the_names_are_those_of_the_tables() -> None:
-    """The new names are keys, in the schema too, and the old ones are not."""
+    """The new names are keys, also in the schema, and the old ones are not."""
     assert set(SETTINGS.values()) <= set(KEYS) and KEYS.keys().isdisjoint(SETTINGS)
     assert set(PRESETS.values()) <= set(FIELDS) and FIELDS.keys().isdisjoint(PRESETS)
     assert preset_schema()["properties"].keys().isdisjoint(PRESETS)
@@ -46,7 +46,7 @@ def test_the_names_are_those_of_the_tables() -> None:
 
 @pytest.mark.parametrize(("old", "new"), PRESETS.items())
 def test_an_old_key_of_a_preset(old: str, new: str) -> None:
-    """A preset with an old name of a key is the same preset, without a warning."""
+    """A preset with a key's old name is the same preset, without a warning."""
     read = preset(f"{old}: {VALUES[old]}")
     assert preset(f"{new}: {VALUES[old]}") == read
     assert () == read.warnings
@@ -55,7 +55,7 @@ def test_an_old_key_of_a_preset(old: str, new: str) -> None:
 
 @pytest.mark.parametrize(("old", "new"), PRESETS.items())
 def test_both_keys_of_a_preset(old: str, new: str) -> None:
-    """A preset with both names of a key is refused, with both lines; one that is blank does not count."""
+    """A preset with both names of a key is refused, with both lines. An empty one does not count."""
     with pytest.raises(ContentError, match=rf'"{old}" \(line 5\) and "{new}" \(line 4\) are the same key') as refused:
         preset(f"{new}: {VALUES[old]}", f"{old}: {VALUES[old]}")
     assert 5 == refused.value.line
@@ -65,7 +65,7 @@ def test_both_keys_of_a_preset(old: str, new: str) -> None:
 
 @pytest.mark.parametrize(("old", "new"), SETTINGS.items())
 def test_an_old_setting(old: str, new: str, project_dir: Path) -> None:
-    """A settings file with an old name of a key sets the same, without a notice."""
+    """A settings file with a key's old name has the same effect, without a notice."""
     read = settings(written(old, VALUES[old]), project_dir)
     hosts = user_hosts()
     assert settings(written(new, VALUES[old]), project_dir) == read
@@ -85,7 +85,7 @@ def test_both_settings(old: str, new: str, project_dir: Path) -> None:
 
 
 def test_a_wrong_value_is_named_as_written(project_dir: Path) -> None:
-    """A wrong value is reported by the name that stands in the file."""
+    """A wrong value is reported with the name in the file."""
     with pytest.raises(ContentError, match=r"^talk: "):
         preset("talk: maybe")
     with pytest.raises(SettingsError, match=r"hosts\.reach: "):
@@ -93,7 +93,7 @@ def test_a_wrong_value_is_named_as_written(project_dir: Path) -> None:
 
 
 def test_each_file_has_its_own_names(project_dir: Path) -> None:
-    """The user's old name and the project's new one are one setting, which the project may lower."""
+    """The user's old name and the project's new one are the same setting, which the project may lower."""
     (project_dir / ".pi" / "subagents").mkdir(parents=True, exist_ok=True)
     (project_dir / ".pi" / "subagents" / "config.yaml").write_text("reply_timeout: 5\n")
     assert 5 == settings("answer_timeout: 7", project_dir)["reply_timeout"]
@@ -101,7 +101,7 @@ def test_each_file_has_its_own_names(project_dir: Path) -> None:
 
 @pytest.mark.processes
 def test_documents_keep_the_old_names(project_dir: Path) -> None:
-    """Programs that read `--json` find the values under the names that they know."""
+    """Programs that read `--json` find the values under the old names."""
     (project_dir / ".pi" / "subagents").mkdir(parents=True, exist_ok=True)
     (project_dir / ".pi" / "subagents" / "x.md").write_text(
         "---\nname: x\ndescription: d\ninteractive: false\nreply_timeout: 5\nrequires: {gpu: 1}\n---\n"

@@ -1,4 +1,4 @@
-"""Settings: what the user and the project may say, how the two are merged, and what errors name."""
+"""Settings: the keys of user and project, merging, and errors."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ def project_file(project: Project) -> Path:
 
 
 def test_without_files_everything_is_a_default(project: Project) -> None:
-    """Nobody has to write a settings file."""
+    """A settings file is optional."""
     assert Settings() == load_settings(project)
 
 
 @pytest.mark.processes
 def test_yaml_is_imported_only_for_a_file(project: Project, user_file: Path) -> None:
-    """Without a settings file, or with one of plain lines, no start pays for the YAML library; else it is used."""
+    """The YAML library is loaded only for a settings file that needs it, not without one or for plain lines."""
     code = (
         "import sys\n"
         "from subdeck.core.paths import Project\n"
@@ -78,7 +78,7 @@ def test_yaml_is_imported_only_for_a_file(project: Project, user_file: Path) -> 
 
 
 def test_every_key_of_the_user(project: Project, user_file: Path, home: Path) -> None:
-    """The user's file sets every key, in the units it is documented in."""
+    """The user's file sets every key, in its documented unit."""
     user_file.write_text(
         """
 agent: mine
@@ -137,7 +137,7 @@ retention: {days: 14, keep: 100, max_mb: 500.5}
 
 @pytest.mark.parametrize("word", ["off", "yes", "1e3", "0x10", "2024-01-01", "No"])
 def test_a_scalar_for_a_text_is_text(project: Project, user_file: Path, word: str) -> None:
-    """What YAML takes for a boolean, number or date stays as typed where a text is meant."""
+    """A YAML boolean, number or date stays as typed if the key is a text."""
     user_file.write_text(f"models: [{word}]\ndefault_model: {word}\n")
     settings = load_settings(project)
 
@@ -149,14 +149,14 @@ def test_a_scalar_for_a_text_is_text(project: Project, user_file: Path, word: st
     ["", "# only a comment\n", "theme:\nlimits:\nmodels:\n", "theme: ~\nmax_running: null\n", 'default_model: " "\n'],
 )
 def test_blank_is_absent(project: Project, user_file: Path, text: str) -> None:
-    """A key left blank, and a file without keys, change nothing."""
+    """An empty key, and a file without keys, change nothing."""
     user_file.write_text(text)
 
     assert Settings() == load_settings(project)
 
 
 def test_blanks_and_case_of_words(project: Project, user_file: Path) -> None:
-    """Blanks inside quotes and the case of true and false do not matter."""
+    """Whitespace inside quotes and the case of true and false do not matter."""
     user_file.write_text(
         'theme: " nord "\nmodels: [" a/b "]\nrunner: "tmux "\nmax_parallel: " 2 "\n'
         'notifications: {toasts: " FALSE ", bell: "ON "}\nkeys: {stop: " x "}\n'
@@ -291,7 +291,7 @@ def test_a_file_of_another_editor(project: Project, user_file: Path) -> None:
 def test_a_wrong_file_says_what_and_where(
     project: Project, user_file: Path, text: str, line: int, what: str, hint: str
 ) -> None:
-    """An error names file, line, key, what was expected and found, and the nearest known key."""
+    """An error names file, line, key, the expected and the actual value, and the nearest known key."""
     user_file.write_text(text)
     with pytest.raises(SettingsError) as caught:
         Engine.open(project.root)
@@ -317,7 +317,7 @@ def test_a_wrong_file_says_what_and_where(
 def test_what_only_the_app_reads_is_replaced_by_defaults(
     project: Project, user_file: Path, text: str, line: int, what: str, hint: str
 ) -> None:
-    """A wrong name is kept as a fault with file, line and the nearest name; everything else holds."""
+    """A wrong name is recorded as a fault with file, line and the nearest name, and the rest applies."""
     user_file.write_text(text + "max_parallel: 7\n")
     settings = load_settings(project)
     (fault,) = settings.faults
@@ -328,7 +328,7 @@ def test_what_only_the_app_reads_is_replaced_by_defaults(
 
 
 def test_wrong_names_stop_the_command_line_alone(project: Project, user_file: Path) -> None:
-    """What only the app reads is an error for commands and none for the app or a parent agent."""
+    """A wrong name in a key for the app is an error for commands, but not for the app or a parent agent."""
     user_file.write_text("columns: [foo]\n")
     with pytest.raises(SettingsError, match="unknown column"):
         Engine.open(project.root)
@@ -345,7 +345,7 @@ def test_wrong_names_stop_the_command_line_alone(project: Project, user_file: Pa
     ],
 )
 def test_a_file_that_is_no_text(project: Project, user_file: Path, content: bytes, where: str, what: str) -> None:
-    """Bytes that are no settings are refused with their place."""
+    """Bytes that are not valid settings are refused with their position."""
     user_file.write_bytes(content)
     with pytest.raises(SettingsError, match=what) as caught:
         load_settings(project)
@@ -354,7 +354,7 @@ def test_a_file_that_is_no_text(project: Project, user_file: Path, content: byte
 
 
 def test_a_directory_and_a_fifo_are_no_file(project: Project, user_file: Path) -> None:
-    """Neither is read, and neither makes the start wait."""
+    """Neither is read, and neither blocks the start."""
     user_file.mkdir()
     with pytest.raises(SettingsError, match="it is a directory"):
         load_settings(project)
@@ -365,7 +365,7 @@ def test_a_directory_and_a_fifo_are_no_file(project: Project, user_file: Path) -
 
 
 def test_a_file_without_permission(project: Project, user_file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file that may not be read is an error, not a default."""
+    """An unreadable file is an error, not a default."""
 
     def denied(*_args: object, **_others: object) -> int:
         raise PermissionError(13, "Permission denied")
@@ -377,21 +377,21 @@ def test_a_file_without_permission(project: Project, user_file: Path, monkeypatc
 
 
 def test_a_dangling_link(project: Project, user_file: Path) -> None:
-    """A link to nowhere is named with its target."""
+    """A broken link is reported with its target."""
     user_file.symlink_to("/nowhere/config.yaml")
     with pytest.raises(SettingsError, match=r"a link to /nowhere/config\.yaml, which does not exist"):
         load_settings(project)
 
 
 def test_a_file_where_a_directory_should_be(project: Project) -> None:
-    """`.pi` being a file means that the project has no settings."""
+    """If `.pi` is a file, the project has no settings."""
     Path(project.root, ".pi").write_text("")
 
     assert Settings() == load_settings(project)
 
 
 def test_the_project_goes_before_the_user(project: Project, user_file: Path, project_file: Path) -> None:
-    """The project's model wins; lists are joined, its preset directories first and its models last."""
+    """The project's model wins. Lists are joined, with the project's preset directories first and its models last."""
     user_file.write_text("default_model: mine\nmodels: [a, b]\npreset_dirs: [/srv/presets]\ntheme: nord\n")
     project_file.write_text("default_model: ours\nmodels: [b, c]\npreset_dirs: [.pi/agents, docs/../prompts]\n")
     settings = load_settings(project)
@@ -401,7 +401,7 @@ def test_the_project_goes_before_the_user(project: Project, user_file: Path, pro
 
 
 def test_a_project_has_roles_and_switches(project: Project, user_file: Path, project_file: Path) -> None:
-    """The project's roles go before the user's of the same name, and its switches before the user's."""
+    """The project's roles and switches override the user's."""
     user_file.write_text("roles: {fast: my/one, deep: my/two}\nbundled_presets: no\ninherit_context: yes\n")
     project_file.write_text("roles: {fast: our/one}\nbundled_presets: yes\ninherit_context: no\n")
     settings = load_settings(project)
@@ -429,7 +429,7 @@ def test_a_project_has_roles_and_switches(project: Project, user_file: Path, pro
     ],
 )
 def test_what_a_project_may_not_set(project: Project, project_file: Path, user_file: Path, text: str) -> None:
-    """A checkout never names commands, nor decides how the user's own app behaves."""
+    """A project sets neither commands nor the behavior of the user's app."""
     project_file.write_text(f"default_model: a/b\n{text}\n")
     with pytest.raises(SettingsError, match="cannot be set by a project") as caught:
         load_settings(project)
@@ -459,7 +459,7 @@ def test_what_a_project_may_not_set(project: Project, project_file: Path, user_f
 def test_a_project_lowers_caps(
     project: Project, user_file: Path, project_file: Path, users: str, projects: str, expected: Settings
 ) -> None:
-    """A project may ask for less than the user, or the default, allows."""
+    """A project may set lower limits than the user or the default."""
     user_file.write_text(users)
     project_file.write_text(projects)
 
@@ -483,7 +483,7 @@ def test_a_project_lowers_caps(
 def test_a_project_never_raises_caps(
     project: Project, user_file: Path, project_file: Path, users: str, key: str, projects: str, expected: Settings
 ) -> None:
-    """The user's lower cap counts, and a notice says that the project's has no effect."""
+    """The user's lower limit counts, with a notice about the project's."""
     user_file.write_text(users)
     project_file.write_text(projects)
     settings = load_settings(project)
@@ -498,7 +498,7 @@ def test_a_project_never_raises_caps(
 
 @pytest.mark.parametrize("named", ["../elsewhere", "/etc", "~/presets", "~root", "a/../../x", "link"])
 def test_a_project_reads_presets_inside_itself(project: Project, project_file: Path, named: str) -> None:
-    """A checkout does not make us read other directories, by a symbolic link neither."""
+    """A project cannot add directories outside, not even through a symbolic link."""
     Path(project.root, "link").symlink_to("/etc")
     project_file.write_text(f'preset_dirs: ["{named}"]\n')
     with pytest.raises(SettingsError, match="is outside the project") as caught:
@@ -509,7 +509,7 @@ def test_a_project_reads_presets_inside_itself(project: Project, project_file: P
 
 @pytest.mark.parametrize("name", ["auto", "pi", "offline"])
 def test_built_in_agents_need_no_entry(project: Project, user_file: Path, name: str) -> None:
-    """The agents we bring, and `auto`, are always set up."""
+    """subdeck's own agents, and `auto`, are always available."""
     user_file.write_text(f"agent: {name}\n")
 
     assert name == load_settings(project).agent
@@ -520,7 +520,7 @@ def uncommented(example: str) -> str:
 
 
 def test_the_example_has_every_key(project: Project, user_file: Path) -> None:
-    """As printed it sets nothing; with its comment signs removed it is a valid file with every key in it."""
+    """The example changes nothing as printed. Without its comment signs, it is a valid file with every key."""
     example = example_settings()
     user_file.write_text(example)
     assert Settings() == load_settings(project)
@@ -531,7 +531,7 @@ def test_the_example_has_every_key(project: Project, user_file: Path) -> None:
 
 
 def test_the_example_explains_every_key() -> None:
-    """Each key has a sentence above it, and the projects' share is marked."""
+    """Each key has a sentence above it, and the keys for projects are marked."""
     lines = example_settings().splitlines()
     for name, key in KEYS.items():
         at = next(i for i, line in enumerate(lines) if line.startswith(f"## {key.setting.meaning}"))
@@ -541,7 +541,7 @@ def test_the_example_explains_every_key() -> None:
 
 
 def test_each_key_has_a_place() -> None:
-    """What is read for a key lands in a field that exists, and is told in the units of the files."""
+    """The value of each key is stored in an existing field, and shown in the file's unit."""
     for key in KEYS:
         value_of(Settings(), key)
     assert LogCaps() == Settings().logs.caps

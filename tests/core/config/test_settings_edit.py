@@ -1,4 +1,4 @@
-"""One entry is added to a settings file; everything else in it stays as it is."""
+"""One entry is added to a settings file, and the rest is unchanged."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ ROLE = ("roles", "fast", "inherit")
     ],
 )
 def test_an_entry_is_added(before: str, after: str) -> None:
-    """Comments, order and indents stay, however the section is written."""
+    """Comments, order and indentation stay, in any form of the section."""
     assert after == with_entry(before, *ROLE)
 
 
@@ -44,14 +44,14 @@ def test_an_entry_is_added(before: str, after: str) -> None:
     ],
 )
 def test_what_cannot_be_added(text: str, line: int, what: str) -> None:
-    """A name that is set, and a text that cannot be changed safely, is an error with its line."""
+    """A name that is already set, or a text that cannot be changed safely, is an error with its line."""
     with pytest.raises(ContentError, match=what) as caught:
         with_entry(text, *ROLE)
     assert line == caught.value.line
 
 
 def test_the_file_of_the_user(home: Path) -> None:
-    """The file is made if it is missing; a link, line ends and a byte order mark stay."""
+    """A missing file is created. A link, line ends and a byte order mark stay."""
     path = Path(user_settings_file())
     add_to_settings("checks", "make-test", "[make, test]")
     assert "checks:\n  make-test: [make, test]\n" == path.read_text()

@@ -1,4 +1,4 @@
-"""Whose projects are used: this user's own, and those of others only by his word."""
+"""Whose projects are used: the user's own, and those of others only if the user trusts them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ..command_line import subdeck, write_preset
 pytestmark = pytest.mark.usefixtures("forked_commands")
 
 ANOTHER = 12345
-"""A user id that nobody has."""
+"""A user id that does not exist."""
 
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
 
@@ -39,7 +39,7 @@ def trust_in_settings(*directories: object) -> None:
 
 @pytest.fixture
 def kept(project_dir: Path) -> Path:
-    """The `.pi/subagents` of a project, with all directories in it."""
+    """A project's `.pi/subagents` with all its directories."""
     home = project_dir / ".pi" / "subagents"
     for name in ("runs", "active", "sessions", "trash"):
         (home / name).mkdir(parents=True)
@@ -50,7 +50,7 @@ def kept(project_dir: Path) -> Path:
 @needs_root
 @pytest.mark.parametrize("name", ["..", ".", "runs", "active", "sessions", "trash"])
 def test_what_another_user_keeps_is_refused(project_dir: Path, kept: Path, name: str) -> None:
-    """A directory of ours that is somebody else's is refused with its name, its owner and the way out."""
+    """A subdeck directory owned by another user is refused with its path, its owner and the fix."""
     give_away(kept / name)
     with pytest.raises(UsageError, match=rf"it belongs to user id {ANOTHER}, not to you") as refused:
         Engine.open(str(project_dir))
@@ -65,7 +65,7 @@ def test_what_another_user_keeps_is_refused(project_dir: Path, kept: Path, name:
 @pytest.mark.processes
 @needs_root
 def test_the_user_can_trust_a_directory(project_dir: Path, kept: Path) -> None:
-    """The setting `trusted` names the project, a directory above it or all; no other and no relative one counts."""
+    """The setting `trusted` accepts the project, a directory above it or all, but no other and no relative path."""
     give_away(kept)
     for directory in (project_dir / "sub", f"{project_dir}-beside", ".", f"{project_dir}/.pi"):
         trust_in_settings(directory)
@@ -80,7 +80,7 @@ def test_the_user_can_trust_a_directory(project_dir: Path, kept: Path) -> None:
 @needs_root
 @pytest.mark.parametrize("name", ["{root}", "*", "{above}/*"])
 def test_what_git_takes_is_taken(project_dir: Path, kept: Path, name: str) -> None:
-    """A directory that the user told git to take is one that he trusts; what is taken back is not."""
+    """A directory that is safe for git is trusted, and one removed from git's list is not."""
     give_away(project_dir / ".git", kept)
     git = ("git", "config", "--global", "--add", "safe.directory")
     subprocess.run([*git, name.format(root=project_dir, above=project_dir.parent)], check=True)
@@ -93,7 +93,7 @@ def test_what_git_takes_is_taken(project_dir: Path, kept: Path, name: str) -> No
 @pytest.mark.processes
 @needs_root
 def test_root_by_sudo_is_the_user(project_dir: Path, kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who became root by sudo uses what is his."""
+    """With sudo, root uses the original user's projects."""
     give_away(project_dir / ".git", kept)
     monkeypatch.setenv("SUDO_UID", str(ANOTHER))
     assert str(project_dir) == Engine.open(str(project_dir / ".git")).project.root
@@ -107,7 +107,7 @@ def test_root_by_sudo_is_the_user(project_dir: Path, kept: Path, monkeypatch: py
 def test_no_other_user_means_no_question(
     project_dir: Path, kept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, others: bool
 ) -> None:
-    """In one's own project neither the settings nor git are asked whom one trusts; in another user's both are."""
+    """In the user's own project, neither the settings nor git are asked about trust. In another user's, both are."""
     git, asked = tmp_path / "bin" / "git", tmp_path / "asked"
     git.parent.mkdir()
     git.write_text(f"#!/bin/sh\necho >>{asked}\n")
@@ -122,7 +122,7 @@ def test_no_other_user_means_no_question(
 
 
 def test_a_project_cannot_trust_itself(project_dir: Path, kept: Path) -> None:
-    """Only the user's own settings say whom he trusts."""
+    """Only the user's own settings decide whom to trust."""
     (kept / "config.yaml").write_text(f"trusted: [{project_dir}]\n")
     with pytest.raises(SettingsError, match='"trusted" cannot be set by a project'):
         load_settings(paths.Project(str(project_dir)))
@@ -132,7 +132,7 @@ def test_a_project_cannot_trust_itself(project_dir: Path, kept: Path) -> None:
 @needs_root
 @pytest.mark.parametrize("foreign", [".git", ".pi"])
 def test_another_users_directory_above_makes_no_project(tmp_path: Path, foreign: str) -> None:
-    """A `.git` or `.pi` of another user above is not taken, and the search does not go higher."""
+    """Another user's `.git` or `.pi` in a parent directory is not used, and ends the search."""
     mine = tmp_path / "mine"
     below = mine / "theirs" / "here"
     (below.parent / ".pi" / "subagents").mkdir(parents=True)
@@ -154,7 +154,7 @@ def test_another_users_directory_above_makes_no_project(tmp_path: Path, foreign:
 
 @pytest.mark.parametrize("content", ["nothing", "file", "pipe", "dangling"])
 def test_what_git_would_not_take_is_no_root(tmp_path: Path, content: str) -> None:
-    """An empty `.git`, or one that names no repository, makes no project, and nor does what is above it."""
+    """An empty `.git`, or one that is not a repository, makes no project, and neither do directories above it."""
     (tmp_path / "above" / ".git").mkdir(parents=True)
     (tmp_path / "above" / ".git" / "HEAD").touch()
     project = tmp_path / "above" / "project"
@@ -176,7 +176,7 @@ def test_what_git_would_not_take_is_no_root(tmp_path: Path, content: str) -> Non
 
 
 def test_a_worktree_is_a_root(tmp_path: Path) -> None:
-    """A `.git` that is a file makes a root, as in a worktree or a submodule."""
+    """A `.git` file makes a root, as in a worktree or submodule."""
     (tmp_path / "src").mkdir()
     (tmp_path / ".git").write_text("gitdir: /somewhere/.git/worktrees/one\n")
     assert str(tmp_path) == paths.find_project(str(tmp_path / "src")).root
@@ -185,7 +185,7 @@ def test_a_worktree_is_a_root(tmp_path: Path) -> None:
 @pytest.mark.processes
 @needs_root
 def test_presets_of_another_user_are_not_taken(project_dir: Path, tmp_path: Path) -> None:
-    """Above the project the presets of another user count as little as if they were not there."""
+    """Another user's presets above the project are ignored."""
     path = write_preset(tmp_path)
     workspace = Workspace(paths.Project(str(project_dir)), str(project_dir), Settings())
     assert ("scout",) == tuple(preset.name for preset in discover(workspace).presets)
@@ -196,7 +196,7 @@ def test_presets_of_another_user_are_not_taken(project_dir: Path, tmp_path: Path
 @pytest.mark.processes
 @pytest.mark.parametrize("name", [".pi", ".pi/subagents", ".pi/subagents/runs"])
 def test_a_place_that_leads_out_is_named(project_dir: Path, tmp_path: Path, name: str) -> None:
-    """Where our own place is a link to elsewhere, every command says so and what to do."""
+    """If subdeck's directory is a link to elsewhere, every command reports it with the fix."""
     (tmp_path / "elsewhere" / "subagents").mkdir(parents=True)
     (project_dir / name).parent.mkdir(parents=True, exist_ok=True)
     (project_dir / name).symlink_to(tmp_path / "elsewhere")
@@ -218,7 +218,7 @@ def test_a_place_that_leads_out_is_named(project_dir: Path, tmp_path: Path, name
 def test_an_environment_of_another_user_is_not_taken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: int, is_given_away: bool, is_taken: bool
 ) -> None:
-    """A wrapper takes no variables from a file that another user made or may change, and removes it."""
+    """A wrapper ignores and removes an environment file that another user owns or can change."""
     file = tmp_path / paths.ENVIRONMENT
     file.write_bytes(b"PATH=/planted\0LD_PRELOAD=/planted.so\0")
     file.chmod(mode)

@@ -1,4 +1,4 @@
-"""Plain fields are read without a YAML parser, and exactly as one would read them."""
+"""Plain fields are read without a YAML parser, with the same result."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CHARACTERS = "ab Z09-_:.,/()+*@!?=$^~&<>'\"#|[]{}%\\`\té\u2028"
 
 
 def test_plain_fields_need_no_parser(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The frontmatter that most presets have is read with its lines, and nothing is loaded for it."""
+    """The usual frontmatter is read with its lines, without loading a library."""
     monkeypatch.delitem(sys.modules, "yaml", raising=False)
     fields = parse_mapping("name: scout\n\ntools: read, grep\nmodel: fake/llama:low \n", first_line=2)
     assert [("name", "scout", 2), ("tools", "read, grep", 4), ("model", "fake/llama:low", 5)] == [
@@ -24,7 +24,7 @@ def test_plain_fields_need_no_parser(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_plain_fields_are_what_yaml_reads() -> None:
-    """Fields that are read without the parser are what it reads where one more line below them makes it be asked."""
+    """Fields read without the parser equal the parser's, which one more line below them requires."""
     chance, read = random.Random(1), 0
     for _ in range(20_000):
         text = "\n".join(_line(chance) for _ in range(chance.randint(0, 3)))

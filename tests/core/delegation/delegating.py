@@ -1,4 +1,4 @@
-"""Call the tools as a parent session does; the children are puppets."""
+"""Call the tools like a parent session, with puppets as agents."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def task(*script: str, preset: str = "scout", **more: Any) -> dict[str, Any]:
 
 
 class Calling:
-    """A call that goes on in a thread of its own, as in a door."""
+    """A call that runs in its own thread."""
 
     def __init__(
         self, engine: Engine, name: str, params: object, tell: Callable[[ToolProgress], None] | None = None
@@ -75,7 +75,7 @@ class Calling:
 
 
 def running(engine: Engine, number: int = 1) -> tuple[RunSnapshot, ...]:
-    """Wait until so many runs of the project are running."""
+    """Wait until this many runs of the project are running."""
 
     def those() -> tuple[RunSnapshot, ...]:
         runs = tuple(run for run in engine.snapshots() if run.status == "running")

@@ -1,4 +1,4 @@
-"""The four channels: payloads, pace, order, subscribers."""
+"""The four channels: payloads, rate, order, subscribers."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Following:
         return [emission for emission in tuple(self.seen) if emission.payload["id"] == run_id]
 
     def ended(self, run_id: str) -> list[Emission]:
-        """Wait for the end of a run; return all that was told of it."""
+        """Wait for a run's end. Return all its emissions."""
         wait_until(lambda: {COMPLETED, FAILED} & set(self.channels(run_id)), "the end on a channel")
         return self.of(run_id)
 
@@ -69,7 +69,7 @@ def engine(project_dir: Path) -> Engine:
 
 @pytest.fixture
 def following(engine: Engine) -> Iterator[Following]:
-    """Follow, from when an idle project is known."""
+    """Follow an idle project, once its first run is known and over."""
     blocker = start(engine, "wait-for open", "answer ok")
     following = Following(engine)
     wait_until(lambda: following.of(blocker.run_id), "the first emission")
@@ -81,7 +81,7 @@ def following(engine: Engine) -> Iterator[Following]:
 
 
 def test_payloads_of_ends() -> None:
-    """Each channel has its extras, and both have id and details."""
+    """Each channel has its own fields, and both have id and details."""
     details = msgspec.to_builtins(DETAILS)
     done = ended(RunStatus.COMPLETED, DETAILS, make_result("r1", final_text="all well"))
     extras = {"durationMs": 1500, "tokens": "12.3k", "toolUses": 2}
@@ -93,13 +93,13 @@ def test_payloads_of_ends() -> None:
 
 
 def test_aborted_goes_to_failed() -> None:
-    """There is no channel of its own for a run that somebody ended."""
+    """Aborted runs have no separate channel."""
     assert FAILED == ended(RunStatus.ABORTED, DETAILS, None).channel
     assert "aborted" == ended(RunStatus.ABORTED, DETAILS, None).payload["error"]
 
 
 def test_a_run_from_beginning_to_end(engine: Engine, following: Following, project_dir: Path) -> None:
-    """created, started, progress, completed, in this order; type and description come with the first two."""
+    """created, started, progress, completed come in this order. The first two have type and description."""
     write_preset(project_dir, name="scout")
     (run,) = engine.launch([request("tool read", "wait-for go", "answer done", preset="scout")], background=True)
     wait_until(lambda: following.channels(run.run_id)[1:], "progress")
@@ -117,7 +117,7 @@ def test_a_run_from_beginning_to_end(engine: Engine, following: Following, proje
 
 
 def test_the_last_progress_comes_before_the_end(engine: Engine, following: Following) -> None:
-    """However fast a run is, what it did last is told as progress before its end is."""
+    """However fast a run is, its last progress is emitted before its end."""
     run = start(engine, "tool read", "error boom", "finish")
     *_, progress, last = following.ended(run.run_id)
     assert (STARTED, FAILED, "boom") == (progress.channel, last.channel, last.payload["error"])
@@ -126,7 +126,7 @@ def test_the_last_progress_comes_before_the_end(engine: Engine, following: Follo
 
 
 def test_a_stopped_run_fails(engine: Engine, following: Following) -> None:
-    """A run that was ended from outside is told on `failed`, with its status in the details."""
+    """A stopped run is emitted on `failed`, with its status in the details."""
     run = start(engine, "hang")
     engine.stop([run.run_id])
     last = following.ended(run.run_id)[-1]
@@ -134,7 +134,7 @@ def test_a_stopped_run_fails(engine: Engine, following: Following) -> None:
 
 
 def test_progress_carries_the_last_entries(engine: Engine, following: Following, project_dir: Path) -> None:
-    """Progress has the last 20 entries and says how many there are; the end has all of them."""
+    """Progress has the last 20 entries and the total number, and the end has all entries."""
     run = start(engine, "say-many 45", "wait-for go", "finish")
 
     def told() -> dict[str, Any] | None:
@@ -148,7 +148,7 @@ def test_progress_carries_the_last_entries(engine: Engine, following: Following,
 
 
 def test_all_entries_on_request(engine: Engine, project_dir: Path) -> None:
-    """The exact form of the documents: progress is cumulative, nothing says that it is not."""
+    """With all entries, progress is complete, and no total is given."""
     run = start(engine, "say-many 45", "wait-for go", "finish")
     following = Following(engine, whole=True)
     wait_until(
@@ -161,7 +161,7 @@ def test_all_entries_on_request(engine: Engine, project_dir: Path) -> None:
 
 
 def test_followers_begin_with_what_is_active(engine: Engine, project_dir: Path) -> None:
-    """A follower that comes late gets one `started` for each active run, nothing of those that are over."""
+    """A late follower gets one `started` for each active run, and nothing about finished ones."""
     over = run_to_end(engine, "answer ok")
     runs = [start(engine, "wait-for go", "answer ok") for _ in range(2)]
     following = Following(engine)
@@ -180,7 +180,7 @@ def test_followers_begin_with_what_is_active(engine: Engine, project_dir: Path) 
 
 
 def test_only_wanted_runs(engine: Engine, project_dir: Path) -> None:
-    """A follower of some runs reads nothing of the others."""
+    """A follower of some runs reads nothing of others."""
     one, other = (start(engine, "wait-for go", "answer ok") for _ in range(2))
     following = Following(engine, wanted=lambda meta: meta.run_id == one.run_id)
     wait_until(lambda: following.seen, "the first emission")
@@ -204,11 +204,11 @@ def update(run: RunSnapshot, *, ended: bool = False) -> Update:
 
 
 QUIET = Update((), (), (), Counts(), Counts(), True, False)
-"""What a follower gets while nothing happens."""
+"""A follower's update while nothing happens."""
 
 
 def test_four_progress_emissions_a_second(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run that changes 50 times in a second is told 4 times, and the last change is not lost."""
+    """A run that changes 50 times in a second is emitted 4 times, including its last change."""
     clock = Clock()
     monkeypatch.setattr(report, "time", clock)
     over = run_to_end(engine, "answer ok")
@@ -226,7 +226,7 @@ def test_four_progress_emissions_a_second(engine: Engine, monkeypatch: pytest.Mo
 
 
 def test_pending_progress_waits_its_turn(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What came too soon after the progress before is told with a quiet update, once a quarter second is over."""
+    """Progress that comes too early is emitted with a quiet update, after a quarter second."""
     clock = Clock()
     monkeypatch.setattr(report, "time", clock)
     over = run_to_end(engine, "answer ok")
@@ -241,8 +241,8 @@ def test_pending_progress_waits_its_turn(engine: Engine, monkeypatch: pytest.Mon
 
 
 def test_a_duration_never_shrinks(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The end of a run reports no less time than the progress before it, although its own measured time leaves out
-    what follows its child.
+    """The end of a run reports at least the duration of the progress before it, although its measured time excludes the
+    steps after its agent.
     """
     clock = Clock()
     monkeypatch.setattr(report, "time", clock)
@@ -259,7 +259,7 @@ def test_a_duration_never_shrinks(engine: Engine, monkeypatch: pytest.MonkeyPatc
 
 
 def test_a_run_is_queued_before_it_starts(engine: Engine) -> None:
-    """A run that waits is created and not yet started."""
+    """A queued run is created and not yet started."""
     over = run_to_end(engine, "answer ok")
     emitter = Emitter(engine)
     assert [] == list(emitter.take(Update((), (), (), Counts(), Counts(), True, False)))
@@ -271,7 +271,7 @@ def test_a_run_is_queued_before_it_starts(engine: Engine) -> None:
 
 
 def test_a_run_that_began_and_ended_within_one_update(engine: Engine) -> None:
-    """Who learns of a run by its end is told that it was created and started first; one that never started was not."""
+    """A run first seen at its end is emitted as created and started before. One that never started is not."""
     over = run_to_end(engine, "answer ok")
     emitter = Emitter(engine)
     assert [] == list(emitter.take(Update((), (), (), Counts(), Counts(), True, False)))

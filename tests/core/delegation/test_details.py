@@ -1,4 +1,4 @@
-"""A run as AgentDetails: every field that is documented, under its documented name."""
+"""A run as AgentDetails: every documented field, under its documented name."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def ended(reason: RunReason, message: str = "") -> RunSnapshot:
 
 
 def test_a_running_run() -> None:
-    """All that is known while it goes on; the exact counts of tokens come at the end."""
+    """A running run has everything known so far, except the exact token counts."""
     assert {
         "agentId": "20261121-200913-a1b2c3",
         "displayName": "Explore",
@@ -102,7 +102,7 @@ def test_a_running_run() -> None:
 
 
 def test_a_completed_run() -> None:
-    """At the end there are counts of tokens and no activity; it lasted its wait and its own measured time."""
+    """A finished run has token counts and no activity. Its duration is its waiting time plus its measured time."""
     details = json_of(details_of(COMPLETED, TIMELINE, now=NOW))
 
     assert {"input": 10_000, "output": 2_000, "total": 12_340} == details["tokensUsage"]
@@ -111,7 +111,7 @@ def test_a_completed_run() -> None:
 
 
 def test_a_failed_run() -> None:
-    """The error is the whole one of the result where that is at hand."""
+    """The error is the complete one of the result, if that is available."""
     failed = ended(RunReason.MODEL_ERROR, "401 Invalid …")
     result = RunResult(
         run_id=META.run_id,
@@ -126,7 +126,7 @@ def test_a_failed_run() -> None:
 
 
 def test_an_end_without_words() -> None:
-    """A run that was ended without a message says at least why."""
+    """A run without a message has its reason as the error."""
     assert "timeout" == details_of(ended(RunReason.TIMEOUT), now=NOW).error
 
 
@@ -147,7 +147,7 @@ def test_an_end_without_words() -> None:
     ],
 )
 def test_the_names_of_statuses(status: RunStatus, reason: RunReason | None, expected: str) -> None:
-    """Failed is error, ended by a limit is stopped, ended by somebody is aborted."""
+    """Failed is error, aborted by a limit is stopped, stopped by somebody is aborted."""
     assert expected == status_of(status, reason)
 
 
@@ -161,12 +161,12 @@ def test_the_names_of_statuses(status: RunStatus, reason: RunReason | None, expe
     ],
 )
 def test_the_names_of_sources(source: PresetSource, expected: str) -> None:
-    """Global is called user; a preset_dirs directory stands for the project tier."""
+    """Global is called user, and a preset_dirs directory counts as project."""
     assert expected == details_of(replace(RUNNING, meta=replace(META, preset_source=source)), now=NOW).agent_md_source
 
 
 def test_an_ad_hoc_run() -> None:
-    """Without a preset there is no file and no source, and the task describes the run."""
+    """A one-off run has no file and no source, and its task is the description."""
     bare = replace(META, preset="", preset_source=PresetSource.ADHOC, preset_path=None, description="", thinking=None)
     details = json_of(details_of(replace(RUNNING, meta=replace(bare, task="Look\n" * 50)), now=NOW))
 
@@ -177,20 +177,20 @@ def test_an_ad_hoc_run() -> None:
 
 
 def test_the_presets_own_name() -> None:
-    """A description of the preset is shown in place of its name."""
+    """A preset's description is shown instead of its name."""
     details = details_of(RUNNING, now=NOW, display_name="Fast read-only exploration")
 
     assert ("Fast read-only exploration", "Explore") == (details.display_name, details.subagent_type)
 
 
 def test_the_last_entries() -> None:
-    """A bounded timeline says how many entries there are; a whole one does not need to."""
+    """A shortened timeline has the total number of entries. A complete one does not."""
     assert 50 == details_of(RUNNING, replace(TIMELINE, total=50), now=NOW).entries_total
     assert details_of(RUNNING, TIMELINE, now=NOW).entries_total is None
 
 
 def test_without_a_timeline() -> None:
-    """A run can be told without reading its events; then there are no entries at all."""
+    """Without the run's events, there are no entries."""
     details = details_of(RUNNING, now=NOW)
 
     assert (None, 5) == (details.entries, details.tool_uses)
@@ -206,7 +206,7 @@ def test_without_a_timeline() -> None:
     ],
 )
 def test_tags(changes: dict[str, Any], expected: tuple[str, ...] | None) -> None:
-    """What is notable about a run is told in short."""
+    """Notable settings of a run are short tags."""
     assert expected == details_of(replace(RUNNING, meta=replace(META, **changes)), now=NOW).tags
 
 
@@ -222,7 +222,7 @@ def test_tags(changes: dict[str, Any], expected: tuple[str, ...] | None) -> None
     ],
 )
 def test_durations(run: RunSnapshot, expected: int) -> None:
-    """Time counts from the launch, and is never negative."""
+    """Time counts from the launch and is never negative."""
     assert expected == details_of(run, now=NOW).duration_ms
 
 
@@ -254,5 +254,5 @@ def test_tokens(count: int, expected: str) -> None:
     ],
 )
 def test_model_names(resolved: str, expected: str | None) -> None:
-    """The model's id goes without its provider."""
+    """The model's id is shown without its provider."""
     assert expected == model_name(resolved)

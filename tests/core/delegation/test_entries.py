@@ -1,4 +1,4 @@
-"""Timeline entries: tool, text, thinking and error, each final when it appears."""
+"""Timeline entries: tool, text, thinking and error, each final from the start."""
 
 from __future__ import annotations
 
@@ -81,12 +81,12 @@ ENDED = RunEnded(status="aborted", reason="stopped", ts=TS)
     ],
 )
 def test_what_becomes_an_entry(events: list[Event], expected: list[Any]) -> None:
-    """Only what is over becomes an entry: a tool with its result, or at the end of its attempt without one."""
+    """A tool becomes an entry with its result, or without one at the end of its attempt."""
     assert tuple(expected) == fold_entries(events).entries
 
 
 def test_the_json_of_entries() -> None:
-    """The names are the documented ones; what is not known is left out."""
+    """Entries have the documented names, without unknown fields."""
     events = [call(path="a.py"), result(), Thinking(text="Hm.", ts=TS), call(tool="bash", command="x"), ENDED]
 
     assert [
@@ -97,7 +97,7 @@ def test_the_json_of_entries() -> None:
 
 
 def test_calls_that_overlap() -> None:
-    """Entries come in the order in which tools finished, each with its own input."""
+    """Entries come in the order in which tools finish, each with its own input."""
     events = [call("1", path="a"), call("2", path="b"), result("2", content="B"), result("1", content="A")]
 
     assert [("b", "B"), ("a", "A")] == [
@@ -106,7 +106,7 @@ def test_calls_that_overlap() -> None:
 
 
 def test_an_id_that_is_used_again() -> None:
-    """Agents number their calls anew in each message; a result belongs to the latest call of its id."""
+    """Agents may reuse call ids in each message, so a result belongs to the latest call with its id."""
     events = [call(path="a"), call(path="b"), result(content="B"), call(path="c"), result(content="C")]
 
     assert [("a", None), ("b", "B"), ("c", "C")] == [
@@ -118,7 +118,7 @@ def test_an_id_that_is_used_again() -> None:
     "recording", ["1.5.2/c_edit_write", "0.73.1/d_bash", "1.5.2/h_sigterm_in_bash", "0.73.1/f_429_always_fast_settings"]
 )
 def test_entries_are_final(recording: str) -> None:
-    """While a run goes on entries are only added, never changed or taken back."""
+    """During a run, entries are only added, never changed or removed."""
     fold = EntryFold()
     before = fold.timeline
     for event in [*replay(recording).events, ENDED]:
@@ -130,7 +130,7 @@ def test_entries_are_final(recording: str) -> None:
 
 
 def test_the_last_entries() -> None:
-    """A bounded fold keeps the last ones and says how many there were."""
+    """A limited timeline keeps the last entries and the total number."""
     timeline = fold_entries((AssistantText(text=str(number), ts=TS) for number in range(50)), keep=20)
 
     assert [str(number) for number in range(30, 50)] == [
@@ -145,7 +145,7 @@ def test_completed_calls() -> None:
 
 
 def test_a_time_that_cannot_be_read() -> None:
-    """An entry whose own time is broken has that of the event before it."""
+    """An entry with an invalid time has that of the event before it."""
     timeline = fold_entries([AssistantText(text="a", ts=TS), AssistantText(text="b", ts="yesterday")])
 
     assert [MS, MS] == [entry.ts for entry in timeline.entries]

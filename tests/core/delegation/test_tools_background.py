@@ -1,4 +1,4 @@
-"""The tools for background runs, and what a parent session is told on its own."""
+"""The tools for background runs, and the updates that a parent session gets."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def ids(answer: dict[str, Any]) -> list[str]:
 
 
 def test_launch_answers_at_once(engine: Engine, project_dir: Path) -> None:
-    """The answer has the handle, the files and the counts while the child still works."""
+    """The answer has the handle, the files and the counts while the agent is still working."""
     answer = call(engine, "background_agent", task("wait-for go", "answer ok", description="waits"))
     row = answer.structured
     assert not answer.is_error
@@ -54,7 +54,7 @@ def test_launch_answers_at_once(engine: Engine, project_dir: Path) -> None:
 
 
 def test_launch_names_the_entry_of_the_parent(engine: Engine) -> None:
-    """What pi writes into its own session is among the details."""
+    """The details have the entry that pi writes to its own session."""
     answer = call(engine, "background_agent", task("answer ok"))
     entry = answer.details["entry"]
     assert "pi-subagents:bg-run" == entry["customType"]
@@ -64,7 +64,7 @@ def test_launch_names_the_entry_of_the_parent(engine: Engine) -> None:
 
 
 def test_background_is_always_a_process(project_dir: Path) -> None:
-    """Neither preset nor setting can put a background run into tmux."""
+    """Neither a preset nor a setting can run a background run in tmux."""
     engine = parent_engine(project_dir, runner="tmux")
     write_preset(project_dir, "runner: tmux", name="pane")
     for preset in ("scout", "pane"):
@@ -82,7 +82,7 @@ def test_cancelling_does_not_reach_background_runs(engine: Engine, project_dir: 
 
 
 def test_a_wrong_call_is_refused(engine: Engine) -> None:
-    """Errors are those of `subagent`, and nothing is started."""
+    """Errors are the same as with `subagent`, and nothing is started."""
     answer = call(engine, "background_agent", task("x", preset="nope"))
     assert ("preset", "nope") == (answer.structured["error"]["field"], answer.structured["error"]["value"])
     assert "tasks" == call(engine, "background_agent", {"tasks": [task("x")]}).structured["error"]["field"]
@@ -90,7 +90,7 @@ def test_a_wrong_call_is_refused(engine: Engine) -> None:
 
 
 def test_only_active_runs_unless_asked(engine: Engine, project_dir: Path) -> None:
-    """Without arguments the active ones are listed; the counts are of all."""
+    """Without arguments, the active runs are listed. The counts include all runs."""
     ended = begin(engine, "answer ok")["runId"]
     wait_for_end(engine, ended)
     active = begin(engine, "wait-for go", "answer ok")["runId"]
@@ -112,7 +112,7 @@ def test_only_active_runs_unless_asked(engine: Engine, project_dir: Path) -> Non
 
 
 def test_every_end_is_counted(engine: Engine) -> None:
-    """Completed, failed and aborted runs are counted apart."""
+    """Completed, failed and aborted runs are counted separately."""
     for script in (("answer ok",), ("error no", "finish")):
         wait_for_end(engine, begin(engine, *script)["runId"])
     hanging = begin(engine, "hang")["runId"]
@@ -123,7 +123,7 @@ def test_every_end_is_counted(engine: Engine) -> None:
 
 
 def test_one_run_with_its_result(engine: Engine) -> None:
-    """A run that ended is told with its result; its short id will do."""
+    """A finished run is shown with its result, also by its short id."""
     row = begin(engine, "answer the whole answer")
     wait_for_end(engine, row["runId"])
     for wanted in (row["runId"], row["runId"][-6:]):
@@ -138,7 +138,7 @@ def test_one_run_with_its_result(engine: Engine) -> None:
 
 
 def test_long_answers_are_cut_in_lists_only(engine: Engine) -> None:
-    """A list of runs stays short; the run alone has all of it."""
+    """A list of runs cuts long answers. A single run has the complete one."""
     row = begin(engine, "say-big 5000", "finish")
     wait_for_end(engine, row["runId"])
     (listed,) = status(engine, includeCompleted=True)["runs"]
@@ -148,7 +148,7 @@ def test_long_answers_are_cut_in_lists_only(engine: Engine) -> None:
 
 
 def test_unknown_run_is_answered_with_the_active_ones(engine: Engine, project_dir: Path) -> None:
-    """A mistyped id is an error that names the runs that are active."""
+    """A mistyped id is an error that lists the active runs."""
     active = begin(engine, "wait-for go", "answer ok")["runId"]
     answer = call(engine, "background_agent_status", {"runId": "20200101-000000-abcdef"})
     assert answer.is_error
@@ -163,7 +163,7 @@ def test_unknown_run_is_answered_with_the_active_ones(engine: Engine, project_di
 
 
 def test_sessions_are_apart(engine: Engine, project_dir: Path) -> None:
-    """Two parents on one project see their own background runs only; the operator sees both, with who launched them."""
+    """Each parent sees only its own background runs. You see all of them, with their launchers."""
     other = Engine.open(str(project_dir), session="parent-2", kind="mcp")
     mine = begin(engine, "answer ok")["runId"]
     theirs = call(other, "background_agent", task("answer ok"), session="parent-2").structured["runId"]
@@ -178,13 +178,13 @@ def test_sessions_are_apart(engine: Engine, project_dir: Path) -> None:
 
 
 def test_foreground_runs_are_not_listed(engine: Engine) -> None:
-    """What `subagent` runs has been answered already."""
+    """Foreground runs of `subagent` are not listed, because they were answered."""
     call(engine, "subagent", task("answer ok"))
     assert (0, []) == (status(engine)["counts"]["total"], ids(status(engine, includeCompleted=True)))
 
 
 def test_a_forked_session_sees_what_its_entries_name(engine: Engine) -> None:
-    """Runs that a parent's own entries name are its runs, whichever session id launched them."""
+    """Runs in a parent's own entries are its runs, even if another session launched them."""
     row = begin(engine, "answer ok")
     wait_for_end(engine, row["runId"])
     forked = call(engine, "background_agent_status", {"includeCompleted": True}, session="fork", runs=(row["runId"],))
@@ -192,7 +192,7 @@ def test_a_forked_session_sees_what_its_entries_name(engine: Engine) -> None:
 
 
 def test_long_lists_are_cut(engine: Engine) -> None:
-    """Of very many runs the newest are listed, and the rest is counted."""
+    """In a long list, the newest runs are shown and the others counted."""
     for _ in range(ROWS + 3):
         make_finished(engine.project, make_meta(background=True, launched_by=LaunchedBy(SESSION, "pi")))
     answer = status(engine, includeCompleted=True)
@@ -200,7 +200,7 @@ def test_long_lists_are_cut(engine: Engine) -> None:
 
 
 def test_polling_claims_nothing(engine: Engine) -> None:
-    """Looking is not telling: the end is still to be told once."""
+    """Reading the status does not mark a run as read."""
     row = begin(engine, "answer ok")
     run = wait_for_end(engine, row["runId"])
     status(engine, runId=row["runId"])
@@ -208,7 +208,7 @@ def test_polling_claims_nothing(engine: Engine) -> None:
 
 
 def test_session_names_fit() -> None:
-    """What a parent calls its session becomes an id of ours, the same for the same, and never that of another."""
+    """A parent's session name becomes a valid id, always the same one and different from others."""
     assert "019a-b_C" == session_name("019a-b_C")
     for text in ("", "a b", "a/b", "a.b", "é" * 99, "x" * 65):
         assert session_name(text) == session_name(text)
@@ -226,7 +226,7 @@ def own(**others: Any) -> Any:
 
 
 def test_watch_tells_counts_when_they_change() -> None:
-    """The counts of the session come at the start and with each change, in the words of the footer."""
+    """The session's counts come at the start and with each change, in the footer's words."""
     watch = SessionWatch(SESSION, ())
     (first,) = watch.take(update())
     assert ("counts", "bg: 0 running / 0 total") == (first["type"], first["text"])
@@ -237,7 +237,7 @@ def test_watch_tells_counts_when_they_change() -> None:
 
 
 def test_watch_tells_what_a_run_asks() -> None:
-    """The person at the parent hears of each request once, with how to answer it; the model hears of none."""
+    """The person at the parent gets each request once, with the way to reply. The model gets none."""
     watch = SessionWatch(SESSION, ())
     run = own(status="running", requests=(permission(1),))
     asked, counts = watch.take(update(run))
@@ -256,7 +256,7 @@ def test_watch_tells_what_a_run_asks() -> None:
 
 
 def test_watch_tells_each_end_once() -> None:
-    """A run that ends is told with an entry, a message that starts no turn, and a notice."""
+    """A finished run is reported with an entry, a message that starts no turn, and a notice."""
     watch = SessionWatch(SESSION, ())
     run = own(status="running")
     list(watch.take(update(run)))
@@ -271,7 +271,7 @@ def test_watch_tells_each_end_once() -> None:
 
 
 def test_watch_tells_what_ended_unseen() -> None:
-    """A run that the parent believes to be running is told at once when it is over, and when it is gone."""
+    """A run that the parent considers running is reported at once if it has finished or is missing."""
     over, unasked = own(), own()
     watch = SessionWatch(SESSION, (over.run_id, "20200101-000000-abcdef"))
     lines = list(watch.take(update(over, unasked)))
@@ -283,7 +283,7 @@ def test_watch_tells_what_ended_unseen() -> None:
 
 
 def test_watch_waits_for_all_runs_to_be_read() -> None:
-    """While old runs are still being read nothing is counted, and none is taken for gone."""
+    """While old runs are still being read, nothing is counted and no run is considered missing."""
     run = own()
     watch = SessionWatch(SESSION, (run.run_id,))
     assert [] == list(watch.take(update(complete=False)))
@@ -291,7 +291,7 @@ def test_watch_waits_for_all_runs_to_be_read() -> None:
 
 
 def test_a_deleted_run_is_not_listed(engine: Engine) -> None:
-    """What the operator deletes is gone for the parent too."""
+    """A run that you delete is also gone for the parent."""
     row = begin(engine, "answer ok")
     wait_for_end(engine, row["runId"])
     engine.delete([row["runId"]])

@@ -1,4 +1,4 @@
-"""What a call of a tool may say, and how it is told what is wrong."""
+"""The arguments of a tool call, and the errors for wrong ones."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def errors_of(params: object, *, isolated: bool = False) -> tuple[ToolError, ...
 
 
 def test_single_mode() -> None:
-    """One task, with all that may be said about it; blank optional texts count as absent."""
+    """A single call has one task with all options, and blank optional texts count as absent."""
     parallel, (task,) = subagent_arguments(
         {**TASK, "model": " @fast ", "cwd": " ", "description": "d", "sessionId": "abc"}, isolated=False
     )
@@ -36,14 +36,14 @@ def test_parallel_mode() -> None:
 
 
 def test_null_counts_as_absent() -> None:
-    """A model that fills every field with null is understood."""
+    """A model may set unused fields to null."""
     parallel, _ = subagent_arguments({**TASK, "model": None, "tasks": None, "chain": None}, isolated=False)
     assert not parallel
 
 
 @pytest.mark.parametrize("params", [{}, None, {"tasks": None}], ids=str)
 def test_neither_mode_is_refused(params: Any) -> None:
-    """A call without preset, task and tasks says which of them are needed."""
+    """The error of a call without preset, task and tasks lists the needed fields."""
     (error,) = errors_of(params)
     assert ("preset", "task", "tasks") == error.valid
     assert "are missing" in error.what
@@ -57,14 +57,14 @@ def test_both_modes_are_refused() -> None:
 
 @pytest.mark.parametrize("name", ["model", "cwd", "description", "sessionId"])
 def test_tasks_have_no_defaults(name: str) -> None:
-    """Beside `tasks` there is no top-level default for anything."""
+    """Next to `tasks`, no other field is allowed as a default."""
     (error,) = errors_of({name: "x", "tasks": [TASK]})
     assert (name, "x") == (error.field, error.value)
     assert "no default" in error.what
 
 
 def test_chain_is_refused_with_what_to_do() -> None:
-    """`chain` is answered with the way to do it instead, in both tools."""
+    """`chain` is refused with the alternative, in both tools."""
     (error,) = errors_of({"chain": [TASK]})
     assert "chain" == error.field
     assert "once per step" in error.hint and "tasks" in error.hint
@@ -73,7 +73,7 @@ def test_chain_is_refused_with_what_to_do() -> None:
 
 
 def test_unknown_fields_are_refused_with_the_known_ones() -> None:
-    """A field that is not there is named together with those that are, at the top and in a task."""
+    """An unknown field is refused with the known ones, at the top and in a task."""
     (error,) = errors_of({**TASK, "modle": "a/b"})
     assert ("modle", ARGUMENT, "did you mean model?") == (error.field, error.where, error.hint)
     assert "model" in error.valid
@@ -82,7 +82,7 @@ def test_unknown_fields_are_refused_with_the_known_ones() -> None:
 
 
 def test_isolated_is_unknown_where_it_is_not_shown() -> None:
-    """`isolated` counts only where the operator shows it to parents."""
+    """`isolated` is accepted only if a setting exposes it to parents."""
     (error,) = errors_of({**TASK, "isolated": True})
     assert "isolated" == error.field
     _, (task,) = subagent_arguments({**TASK, "isolated": False}, isolated=True)
@@ -90,27 +90,27 @@ def test_isolated_is_unknown_where_it_is_not_shown() -> None:
 
 
 def test_every_task_is_checked_at_once() -> None:
-    """One answer names what is wrong with each task, so that one more call is enough."""
+    """One error lists the problems of all tasks, so one more call is enough."""
     errors = errors_of({"tasks": [{"preset": "scout"}, TASK, {"task": "x", "preset": " "}, 7, {**TASK, "cwd": 1}]})
     assert [(0, "task"), (2, "preset"), (3, "tasks"), (4, "cwd")] == [(error.index, error.field) for error in errors]
 
 
 @pytest.mark.parametrize("tasks", [[], {}, "x", 3], ids=str)
 def test_tasks_is_a_list(tasks: Any) -> None:
-    """Anything but a list with tasks in it is refused."""
+    """Only a list of tasks is accepted."""
     (error,) = errors_of({"tasks": tasks})
     assert "tasks" == error.field
 
 
 @pytest.mark.parametrize("params", [[], "x", 3], ids=str)
 def test_arguments_are_an_object(params: Any) -> None:
-    """Arguments that are no object are refused, not a crash."""
+    """Arguments other than an object are refused without a crash."""
     (error,) = errors_of(params)
     assert "not an object" in error.what
 
 
 def test_background_is_single_only() -> None:
-    """background_agent takes one task, and says how to start several."""
+    """background_agent takes one task, and its error explains how to start several."""
     assert "scout" == background_arguments(TASK, isolated=False).preset
     with pytest.raises(CallRejected) as rejected:
         background_arguments({"tasks": [TASK]}, isolated=False)
@@ -118,7 +118,7 @@ def test_background_is_single_only() -> None:
 
 
 def test_status_takes_a_run_and_a_switch() -> None:
-    """A blank run id counts as absent; what is neither true nor false is refused."""
+    """A blank run id counts as absent, and only true or false are accepted."""
     assert (None, False) == status_arguments({})
     assert ("r1", True) == status_arguments({"runId": " r1 ", "includeCompleted": True})
     for params in ({"includeCompleted": "yes"}, {"runId": 3}, {"all": True}):
@@ -127,7 +127,7 @@ def test_status_takes_a_run_and_a_switch() -> None:
 
 
 def test_errors_are_structured_and_short() -> None:
-    """A refusal has what, value, valid values (20 at most), where and hint, and says all of it in words too."""
+    """A refusal has what, value, at most 20 valid values, where and hint, and the same as text."""
     (error,) = errors_of({**TASK, "x" * 500: 1})
     answer = rejection([error])
     assert answer.is_error

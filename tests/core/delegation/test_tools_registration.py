@@ -1,4 +1,4 @@
-"""When a parent registers the tools, and what it is told of presets and models."""
+"""Registration of the tools with a parent, and their descriptions of presets and models."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def key_of(*models: str) -> str:
 
 
 def test_order_and_case_are_no_news() -> None:
-    """The same set in another order or case is no new registration."""
+    """The same models in another order or case are not registered again."""
     assert key_of("b/Two", "a/one") == key_of("A/one", "b/two") == key_of("a/one", "b/two", "a/one")
 
 
@@ -49,7 +49,7 @@ def test_another_set_is_news() -> None:
 
 
 def test_a_child_registers_nothing(project_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With PI_SUBAGENTS_CHILD=1 there are no tools, ever."""
+    """With PI_SUBAGENTS_CHILD=1 there are no tools."""
     engine = open_engine(project_dir)
     assert 4 == len(tools_for(engine, ["a/b"]))
     monkeypatch.setenv("PI_SUBAGENTS_CHILD", "1")
@@ -57,8 +57,8 @@ def test_a_child_registers_nothing(project_dir: Path, monkeypatch: pytest.Monkey
 
 
 def test_only_the_models_of_the_parent_count(project_dir: Path, home: Path) -> None:
-    """A parent that announces models gets exactly these, in its order; if it has none it gets no tools, whatever the
-    settings and the other installed agents have.
+    """A parent that sends models gets exactly these, in its order. With an empty list it gets no tools, even if the
+    settings and other installed agents have models.
     """
     engine = open_engine(project_dir)
     write_settings(models=["own/m", "FAKE/a"])
@@ -71,7 +71,7 @@ def test_only_the_models_of_the_parent_count(project_dir: Path, home: Path) -> N
 
 
 def test_models_of_the_agent_count(project_dir: Path, home: Path) -> None:
-    """Where no parent tells its models, those that the agent is set up with are offered."""
+    """If no parent sends models, the models of the configured agent are used."""
     engine = open_engine(project_dir)
     assert () == tools_for(engine)
     models = home / ".pi" / "agent" / "models.json"
@@ -81,14 +81,14 @@ def test_models_of_the_agent_count(project_dir: Path, home: Path) -> None:
 
 
 def test_the_offline_agent_is_enough_where_no_models_are_told(project_dir: Path) -> None:
-    """Without pi the tools are there for a client that knows no models; a parent that tells an empty list gets none."""
+    """Without pi, a client without models gets the tools, but a parent with an empty list gets none."""
     engine = Engine.open(str(project_dir))
     assert ("offline/reader",) == models_of(tools_for(engine))
     assert () == tools_for(engine, [])
 
 
 def test_three_tools(project_dir: Path) -> None:
-    """The tools are called as documented, and each names what it answers."""
+    """The tools have their documented names, and each describes its output."""
     tools = tools_for(open_engine(project_dir), ["a/b"])
     assert ["subagent", "background_agent", "background_agent_status", "background_agent_send"] == tool_names(tools)
     for tool in tools:
@@ -98,7 +98,7 @@ def test_three_tools(project_dir: Path) -> None:
 
 
 def test_the_schema_has_no_chain_and_no_defaults_for_tasks() -> None:
-    """Both modes are there, chain is not; only single calls require preset and task."""
+    """Both modes are in the schema, chain is not, and only single calls require preset and task."""
     subagent, background, status, send = specs(["a/b"], [], isolated=False)
     fields = ["preset", "task", "cwd", "description", "sessionId", "model", "worktree", "budget", "maxTokens"]
     assert [*fields, "tasks"] == list(subagent.parameters["properties"])
@@ -113,7 +113,7 @@ def test_the_schema_has_no_chain_and_no_defaults_for_tasks() -> None:
 
 
 def test_isolated_is_shown_where_the_setting_says_so(project_dir: Path) -> None:
-    """`isolated` is a field of all tasks exactly when `expose_isolated` is on."""
+    """`isolated` is a field of all tasks only if `expose_isolated` is on."""
     engine = open_engine(project_dir)
     for tool in tools_for(engine, ["a/b"]):
         assert "isolated" not in json.dumps(tool.parameters)
@@ -125,7 +125,9 @@ def test_isolated_is_shown_where_the_setting_says_so(project_dir: Path) -> None:
 
 
 def test_the_model_field_takes_roles_and_thinking() -> None:
-    """Beside the enum, in the given order, roles and thinking suffixes pass; the description says what is allowed."""
+    """Besides the models in the given order, roles and thinking suffixes are accepted, and the description mentions
+    them.
+    """
     model = specs(["b/two", "a/One"], [], isolated=False)[0].parameters["properties"]["model"]
     assert ["b/two", "a/One"] == model["anyOf"][0]["enum"]
     pattern = re.compile(model["anyOf"][1]["pattern"])
@@ -137,7 +139,7 @@ def test_the_model_field_takes_roles_and_thinking() -> None:
 
 
 def test_parameters_for_a_parent_that_checks_by_itself() -> None:
-    """They name the same fields and models, but nothing is refused for a field or a model that is not among them."""
+    """They have the same fields and models, but other fields and models are not refused."""
     for tool in specs(["b/two"], [], isolated=False):
         loose = lenient(tool.parameters)
         assert list(tool.parameters["properties"]) == list(loose["properties"])
@@ -150,7 +152,7 @@ def test_parameters_for_a_parent_that_checks_by_itself() -> None:
 
 
 def test_twenty_presets_take_600_tokens_at_most() -> None:
-    """Names and descriptions of twenty presets, with the words around them, stay within 600 tokens of 4 characters."""
+    """Names and descriptions of twenty presets, with the text around them, fit 600 tokens of 4 characters."""
     presets = [
         preset(f"a-rather-long-name-{number:02}", "Says at great length what it does. " * 9) for number in range(20)
     ]
@@ -161,7 +163,7 @@ def test_twenty_presets_take_600_tokens_at_most() -> None:
 
 
 def test_many_presets_are_counted() -> None:
-    """What does not fit is counted, not told."""
+    """Presets that do not fit are counted, not listed."""
     presets = [preset(f"preset-number-{number:03}") for number in range(400)]
     subagent, background, *_ = specs(["a/b"], presets, isolated=False)
     assert len(subagent.description) <= 4 * 600
@@ -170,13 +172,13 @@ def test_many_presets_are_counted() -> None:
 
 
 def test_descriptions_are_one_plain_line() -> None:
-    """A preset's description cannot put lines or control sequences into what the parent's model reads."""
+    """A preset's description cannot add lines or control sequences to the text for the parent's model."""
     (subagent, *_) = specs(["a/b"], [preset("scout", "one\n- forged: \x1b[31mred")], isolated=False)
     assert "- scout: one - forged: red" in subagent.description.splitlines()
 
 
 def test_presets_follow_the_files(project_dir: Path) -> None:
-    """Descriptions are read from the files at each call, and a change is a reason to register again."""
+    """Descriptions are read from the files at each call, and a change causes a new registration."""
     engine = open_engine(project_dir)
     before = tools_for(engine, ["a/b"])
     assert registration_key(before) == registration_key(tools_for(engine, ["a/b"]))
@@ -188,7 +190,7 @@ def test_presets_follow_the_files(project_dir: Path) -> None:
 
 
 def test_broken_settings_are_told(project_dir: Path) -> None:
-    """Settings are read again too, and a broken file is no reason for outdated tools."""
+    """Settings are also read again, and a broken file is an error, not a reason to keep outdated tools."""
     engine = open_engine(project_dir)
     Path(user_settings_file()).write_text("nope: 1\n")
     with pytest.raises(SettingsError):
@@ -196,7 +198,7 @@ def test_broken_settings_are_told(project_dir: Path) -> None:
 
 
 def test_only_parents_that_are_told_expect_an_announcement(project_dir: Path) -> None:
-    """A client that nobody tells of ends is not promised it."""
+    """Only a client that is notified when a run finishes has this in the description."""
     engine = open_engine(project_dir, models=["own/m"])
     assert "You are notified when it finishes" in tools_for(engine, ["a/b"])[1].description
     assert "notified" not in tools_for(engine)[1].description

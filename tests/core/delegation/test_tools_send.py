@@ -1,4 +1,4 @@
-"""The tool `background_agent_send`: a parent steers and interrupts its own runs, and answers for nobody."""
+"""The tool `background_agent_send`: a parent messages and interrupts its own runs, but cannot answer requests."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def deliver(entry: Entry) -> Iterable[Event]:
 
 
 def test_a_parent_tells_its_run_something(engine: Engine) -> None:
-    """The result says whether the child has got it, with the run as it stands and the counts."""
+    """The result shows whether the agent got the message, with the run's state and the counts."""
     with listening(engine.project, launched_by=OURS) as run:
         with answering(run, deliver):
             answer = send(engine, run.short_id, "only the tokenizer")
@@ -51,7 +51,7 @@ def test_a_parent_tells_its_run_something(engine: Engine) -> None:
 
 
 def test_an_interrupt_comes_before_its_message(engine: Engine) -> None:
-    """The turn is ended first, so that the message begins a new one; alone, it leaves the child waiting."""
+    """The interrupt ends the turn first, so the message starts a new one. Without a message, the agent waits."""
     with listening(engine.project, launched_by=OURS) as run:
         seen: list[EntryKind | str] = []
         with answering(run, lambda entry: [seen.append(entry.kind)][1:] or deliver(entry)):
@@ -65,7 +65,7 @@ def test_an_interrupt_comes_before_its_message(engine: Engine) -> None:
 
 
 def test_what_is_not_delivered_yet_is_on_its_way(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A call does not wait for the child's next turn; one that is refused says why."""
+    """A call does not wait for the agent's next turn. A refused message has its reason."""
     monkeypatch.setattr(calls, "DELIVERY_TIMEOUT_S", 0.2)
     with listening(engine.project, launched_by=OURS) as run:
         assert "accepted" == send(engine, run.run_id, "hello").structured["delivery"]
@@ -77,7 +77,7 @@ def test_what_is_not_delivered_yet_is_on_its_way(engine: Engine, monkeypatch: py
 
 
 def test_a_parent_reaches_its_own_runs_only(engine: Engine) -> None:
-    """Runs of other sessions, of the operator and in the foreground are not there for it."""
+    """It cannot reach your own runs, runs of other sessions, or foreground runs."""
     with listening(engine.project) as theirs, listening(engine.project, launched_by=OURS, background=False) as waited:
         for run in (theirs, waited):
             answer = send(engine, run.run_id, "stop that", interrupt=True)
@@ -86,7 +86,7 @@ def test_a_parent_reaches_its_own_runs_only(engine: Engine) -> None:
 
 
 def test_a_run_that_has_ended_is_gone_on_with_in_another(engine: Engine) -> None:
-    """The error says by which call."""
+    """The error names the call that continues the conversation."""
     ended = make_finished(
         engine.project, make_meta(background=True, launched_by=OURS, talk=True, child_session_id="s-1")
     )
@@ -107,13 +107,13 @@ def test_a_run_that_has_ended_is_gone_on_with_in_another(engine: Engine) -> None
     ],
 )
 def test_a_wrong_call_is_refused(engine: Engine, params: dict[str, Any], field: str) -> None:
-    """What is wrong is named; there is no way to answer what a child asks."""
+    """The wrong field is named, and requests cannot be answered."""
     answer = call(engine, "background_agent_send", params)
     assert (True, field) == (answer.is_error, answer.structured["error"]["field"])
 
 
 def test_a_parent_sees_what_its_run_asks(engine: Engine) -> None:
-    """In the status, in what a client's model reads of it, and among the counts."""
+    """The request is in the status, in its text for a client's model, and in the counts."""
     with listening(engine.project, permission(), launched_by=OURS) as run:
         answer = call(engine, "background_agent_status", {})
         (row,) = answer.structured["runs"]

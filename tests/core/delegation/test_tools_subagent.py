@@ -1,4 +1,4 @@
-"""The tool `subagent`, against real child programs."""
+"""The tool `subagent`, with real programs as agents."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def engine(project_dir: Path) -> Engine:
 
 
 def refused(engine: Engine, params: dict[str, Any], **more: Any) -> dict[str, Any]:
-    """Call and be refused; return the one error. Nothing may have been started."""
+    """Make a call that is refused without starting anything. Return its one error."""
     answer = call(engine, "subagent", params, **more)
     assert answer.is_error
     assert () == engine.snapshots()
@@ -43,7 +43,7 @@ def refused(engine: Engine, params: dict[str, Any], **more: Any) -> dict[str, An
 
 
 def test_single_answers_the_child(engine: Engine) -> None:
-    """The text is the child's answer under a header; the details carry AgentDetails with the whole timeline."""
+    """The text is the agent's answer under a header, and the details have AgentDetails with the complete timeline."""
     answer = call(engine, "subagent", task("tool read", "answer all is well", description="looks at a.py"))
     assert not answer.is_error
     (row,) = answer.details["runs"]
@@ -58,7 +58,7 @@ def test_single_answers_the_child(engine: Engine) -> None:
 
 
 def test_the_parent_learns_what_was_changed(engine: Engine, project_dir: Path) -> None:
-    """Figures and files stand in the text for its model, and as fields."""
+    """The figures and files are in the text for the parent's model, and in fields."""
     (project_dir / "b.py").write_text("old")
     answer = call(engine, "subagent", task("edit b.py old new", "save a.py x", "answer ok"))
     (row,) = answer.structured["runs"]
@@ -69,7 +69,7 @@ def test_the_parent_learns_what_was_changed(engine: Engine, project_dir: Path) -
 
 
 def test_a_worktree_of_its_own(project_dir: Path) -> None:
-    """A parent may ask for one: its files stay as they are, and it learns where those of the child are."""
+    """A parent may request a worktree: its files are unchanged, and the answer has the place of the agent's changes."""
     make_repository(project_dir)
     engine = parent_engine(project_dir)
     answer = call(engine, "subagent", task("save a.txt theirs", "answer ok", worktree=True))
@@ -83,7 +83,7 @@ def test_a_worktree_of_its_own(project_dir: Path) -> None:
 
 
 def test_an_end_by_the_budget_has_figures_and_the_answer_so_far(engine: Engine) -> None:
-    """A call may lower what is spent; where that was too little, the parent's model gets what there is."""
+    """A call may lower the budget. If that is exceeded, the parent's model gets the answer so far."""
     answer = call(engine, "subagent", task("ask-for-more Half of it.", "hang", budget=0.4))
     figures = "aborted: budget: the run reached its budget: spent $0.50 of $0.40"
     assert answer.text.endswith(f"---\n\n{figures}\n\nPartial findings:\n\nHalf of it.")
@@ -92,7 +92,7 @@ def test_an_end_by_the_budget_has_figures_and_the_answer_so_far(engine: Engine) 
 
 
 def test_structured_has_no_timeline(engine: Engine) -> None:
-    """What a client shows its model is the same without the timelines."""
+    """The content for a client's model is the same without the timelines."""
     answer = call(engine, "subagent", task("answer ok"))
     (row,), (full,) = answer.structured["runs"], answer.details["runs"]
     assert "details" not in row
@@ -101,7 +101,7 @@ def test_structured_has_no_timeline(engine: Engine) -> None:
 
 
 def test_the_whole_timeline_is_kept(engine: Engine) -> None:
-    """However long a run was, a resumed parent session shows all of it."""
+    """However long a run is, a resumed parent session shows its complete timeline."""
     answer = call(engine, "subagent", task("say-many 60", "finish"))
     (row,) = answer.details["runs"]
     assert 60 == len(row["details"]["entries"])
@@ -109,14 +109,14 @@ def test_the_whole_timeline_is_kept(engine: Engine) -> None:
 
 
 def test_runs_are_foreground_and_of_the_session(engine: Engine) -> None:
-    """A run of `subagent` is no background run, and says which session launched it."""
+    """A run of `subagent` is not a background run, and it has the session that launched it."""
     call(engine, "subagent", task("answer ok"))
     (run,) = engine.snapshots()
     assert (False, SESSION, "process") == (run.meta.background, run.meta.launched_by.session, run.meta.runner)
 
 
 def test_parallel_names_each_task(engine: Engine) -> None:
-    """Several tasks run as a group; text and rows name each by index and preset."""
+    """Several tasks run as a group, and text and rows have each one's index and preset."""
     answer = call(engine, "subagent", {"tasks": [task("answer one"), task("answer two", preset="other")]})
     assert answer.text.startswith("2 of 2 tasks completed")
     assert "## [1/2] scout: completed" in answer.text
@@ -127,7 +127,7 @@ def test_parallel_names_each_task(engine: Engine) -> None:
 
 
 def test_one_failing_task_hides_no_other(engine: Engine) -> None:
-    """What failed and what was done are both told; only when nothing was done the call is an error."""
+    """Failed and completed tasks are both reported, and the call is an error only if none completed."""
     answer = call(engine, "subagent", {"tasks": [task("error boom", "finish"), task("answer fine", preset="other")]})
     assert not answer.is_error
     assert "1 of 2 tasks completed" in answer.text
@@ -139,7 +139,7 @@ def test_one_failing_task_hides_no_other(engine: Engine) -> None:
 
 
 def test_a_failed_run_is_an_error_with_its_timeline(engine: Engine) -> None:
-    """A single run that failed says why, and keeps what it did."""
+    """A failed single run has its reason, and keeps its timeline."""
     answer = call(engine, "subagent", task("tool read", "error no more tokens", "finish"))
     assert answer.is_error
     assert "error" not in answer.structured
@@ -149,7 +149,7 @@ def test_a_failed_run_is_an_error_with_its_timeline(engine: Engine) -> None:
 
 
 def test_progress_names_tasks_and_carries_entries(engine: Engine, project_dir: Path) -> None:
-    """While it runs each task is told by index and preset, with its last 20 entries."""
+    """While tasks run, the progress of each has its index and preset, with its last 20 entries."""
     calling = Calling(
         engine,
         "subagent",
@@ -171,7 +171,7 @@ def test_progress_names_tasks_and_carries_entries(engine: Engine, project_dir: P
 
 
 def test_progress_begins_at_once(engine: Engine, project_dir: Path) -> None:
-    """The first progress comes before the child has said anything."""
+    """The first progress comes before the agent writes anything."""
     calling = Calling(engine, "subagent", task("wait-for go", "answer ok"))
     first = wait_until(lambda: calling.told, "the first progress")[0]
     assert "running" == first.details["runs"][0]["status"]
@@ -180,7 +180,7 @@ def test_progress_begins_at_once(engine: Engine, project_dir: Path) -> None:
 
 
 def test_cancelling_stops_the_runs(engine: Engine) -> None:
-    """A cancelled call ends all its runs as cancelled, and answers that."""
+    """A cancelled call ends all its runs as cancelled, and its answer names who cancelled them."""
     calling = Calling(engine, "subagent", {"tasks": [task("hang"), task("say begun", "hang", preset="other")]})
     running(engine, 2)
     calling.cancelled.set()
@@ -192,7 +192,7 @@ def test_cancelling_stops_the_runs(engine: Engine) -> None:
 
 @pytest.mark.parametrize(("kind", "name"), [("mcp", "the MCP client"), ("pi", "pi")])
 def test_who_cancelled(engine: Engine, kind: str, name: str) -> None:
-    """A run that a parent agent gave up says which kind of agent that was: the id of its session says nothing."""
+    """A run that a parent agent cancelled names the kind of that agent, because a session id is not readable."""
     parent = Engine.open(engine.cwd, session="0b5e7c1e-9f", kind=LauncherKind(kind))
     calling = Calling(parent, "subagent", task("hang"))
     running(engine)
@@ -201,7 +201,7 @@ def test_who_cancelled(engine: Engine, kind: str, name: str) -> None:
 
 
 def test_cancelled_before_it_began_starts_nothing(engine: Engine) -> None:
-    """A call whose client has gone already leaves no run."""
+    """A call whose client is already gone starts no run."""
     cancelled = threading.Event()
     cancelled.set()
     assert call(engine, "subagent", task("hang"), cancelled=cancelled).is_error
@@ -209,7 +209,7 @@ def test_cancelled_before_it_began_starts_nothing(engine: Engine) -> None:
 
 
 def test_a_listener_that_raises_cancels_the_runs(engine: Engine) -> None:
-    """When progress cannot be told any more the runs are stopped, and the caller gets its own exception."""
+    """If progress cannot be sent, the runs are stopped, and the caller gets its own exception."""
 
     def tell(progress: ToolProgress) -> None:
         raise BrokenPipeError("gone")
@@ -222,7 +222,7 @@ def test_a_listener_that_raises_cancels_the_runs(engine: Engine) -> None:
 
 
 def test_a_deleted_run_is_told(engine: Engine) -> None:
-    """A run that vanishes with all others ends the call with words, not with a crash."""
+    """If all runs are deleted, the call ends with a readable error."""
     calling = Calling(engine, "subagent", task("linger 0.3", "leave 0"))
     running(engine)
     os.rename(engine.project.runs, f"{engine.project.runs}-away")
@@ -232,7 +232,7 @@ def test_a_deleted_run_is_told(engine: Engine) -> None:
 
 
 def test_unknown_preset(engine: Engine) -> None:
-    """The error has the name, the valid names, where it came from and the near ones."""
+    """The error has the name, the valid names, its source and similar names."""
     error = refused(engine, task("answer ok", preset="scuot"))
     assert ("preset", "scuot", ["other", "scout"], ARGUMENT) == tuple(
         error[name] for name in ("field", "value", "valid", "where")
@@ -241,21 +241,21 @@ def test_unknown_preset(engine: Engine) -> None:
 
 
 def test_valid_values_are_twenty_at_most(engine: Engine, project_dir: Path) -> None:
-    """However many presets there are, an error names twenty."""
+    """However many presets exist, an error lists twenty."""
     for number in range(30):
         write_preset(project_dir, name=f"p{number:02}")
     assert 20 == len(refused(engine, task("answer ok", preset="zzz"))["valid"])
 
 
 def test_broken_preset_is_told_by_its_path(engine: Engine, project_dir: Path) -> None:
-    """A preset file that cannot be used is where the error came from."""
+    """The error of an unusable preset has the path of its file."""
     path = write_preset(project_dir, "runner: rocket", name="broken")
     error = refused(engine, task("answer ok", preset="broken"))
     assert error["where"].startswith(str(path))
 
 
 def test_unavailable_model_of_the_call(engine: Engine) -> None:
-    """A model that is not available is refused with those that are; it came from the call."""
+    """An unavailable model in a call is refused with the available ones, and the call as the source."""
     error = refused(engine, task("answer ok", model="fake/nope"), models=("z/z", "fake/a"))
     assert ("model", "fake/nope", ["z/z", "fake/a"], ARGUMENT) == tuple(
         error[name] for name in ("field", "value", "valid", "where")
@@ -263,14 +263,14 @@ def test_unavailable_model_of_the_call(engine: Engine) -> None:
 
 
 def test_model_of_a_preset_is_told_by_its_path(engine: Engine, project_dir: Path) -> None:
-    """A model that cannot be resolved names the preset's file it came from."""
+    """The error of an unknown model has the path of its preset."""
     path = write_preset(project_dir, "model: '@nope'", name="roley")
     error = refused(engine, task("answer ok", preset="roley"))
     assert ("@nope", str(path)) == (error["value"], error["where"])
 
 
 def test_the_model_of_a_preset_is_read_as_that_of_a_call(engine: Engine, project_dir: Path) -> None:
-    """It is found in whatever case, bare or with thinking, and is shown as it was written."""
+    """It may be in any case, without a provider or with thinking, and is shown as written."""
     for written, resolved, thinking in (
         ("FAKE/Puppet", "fake/puppet", None), ("puppet:high", "fake/puppet", "high"), ("Fake/A", "fake/a", None),
     ):  # fmt: skip
@@ -281,7 +281,9 @@ def test_the_model_of_a_preset_is_read_as_that_of_a_call(engine: Engine, project
 
 
 def test_an_unavailable_model_of_a_preset(engine: Engine, project_dir: Path) -> None:
-    """Where the parent says which models are available, a preset's is refused as a call's is; it came from the file."""
+    """If the parent sends its models, a preset's model is checked like a call's, with the preset's file as
+    the source.
+    """
     path = write_preset(project_dir, "model: fake/nope", name="fixed")
     error = refused(engine, task("answer ok", preset="fixed"), models=("fake/a",))
     assert ("model", "fake/nope", ["fake/a"], str(path)) == tuple(
@@ -290,7 +292,7 @@ def test_an_unavailable_model_of_a_preset(engine: Engine, project_dir: Path) -> 
 
 
 def test_a_complete_list_of_models(engine: Engine, project_dir: Path) -> None:
-    """Where the parent does not say, a model of a preset is refused once pi's own list, up to date, lacks it."""
+    """If the parent sends no models, a preset's model is refused if pi's own up-to-date list does not have it."""
     write_preset(project_dir, "model: fake/other", name="fixed")
     assert not call(engine, "subagent", task("answer ok", preset="fixed")).is_error
     command = choose_agent("puppet", engine.settings).command
@@ -302,19 +304,19 @@ def test_a_complete_list_of_models(engine: Engine, project_dir: Path) -> None:
 
 
 def test_a_default_that_is_meant_for_another_agent(project_dir: Path) -> None:
-    """What the parent makes of default_model is no model of an agent that does not have it: it takes its own."""
+    """If the agent doesn't have the default_model that the parent resolved, it uses its own."""
     engine = parent_engine(project_dir, agents={"claude": {"command": ["/bin/true"]}}, agent="claude")
     answer = call(
         engine, "background_agent", task("look"), resolve=lambda ref: Resolved(resolved=ref), models=("fake/puppet",)
     )
-    assert answer.text.startswith("Started "), answer  # it may have ended by then
+    assert answer.text.startswith("Started "), answer  # it may have finished already
     (run,) = engine.wait([run.run_id for run in engine.snapshots()])
     assert ("claude", "") == (run.meta.agent, run.meta.resolved_model)
     assert any("default_model fake/puppet is not a model of this agent" in text for text in run.meta.all_warnings)
 
 
 def test_an_unknown_role_lists_the_roles(project_dir: Path) -> None:
-    """The valid values beside a role are the roles, be it in the call or in a preset, whoever resolves it."""
+    """The valid values for an unknown role are the roles, in a call or preset and with any resolver."""
     engine = parent_engine(project_dir, roles={"fast": "fake/puppet", "deep": "fake/puppet:high"})
     write_preset(project_dir, "model: '@fst'", name="roley")
     for params, more in (
@@ -327,7 +329,7 @@ def test_an_unknown_role_lists_the_roles(project_dir: Path) -> None:
 
 
 def test_no_model_at_all(project_dir: Path) -> None:
-    """Where neither call, preset nor setting names a model the error says so and names the available ones."""
+    """If no model is named, the error lists the available ones and `default_model`."""
     engine = parent_engine(project_dir, default_model=None)
     error = refused(engine, task("answer ok"))
     assert ("", ["fake/puppet"]) == (error["value"], error["valid"])
@@ -335,7 +337,7 @@ def test_no_model_at_all(project_dir: Path) -> None:
 
 
 def test_call_goes_before_preset(engine: Engine, project_dir: Path) -> None:
-    """The model of the call wins over the preset's, in whatever case, bare or with thinking."""
+    """The call's model overrides the preset's, in any case, without a provider or with thinking."""
     write_preset(project_dir, "model: fake/preset", name="fixed")
     for model, resolved, thinking in (
         (None, "fake/preset", None), ("FAKE/Puppet", "fake/puppet", None), ("puppet:high", "fake/puppet", "high"),
@@ -347,7 +349,7 @@ def test_call_goes_before_preset(engine: Engine, project_dir: Path) -> None:
 
 
 def test_all_problems_of_all_tasks(engine: Engine) -> None:
-    """A call with several faults is answered with all of them, by task, and starts nothing."""
+    """A call with several errors gets all of them, by task, and starts nothing."""
     tasks = [task("answer ok"), task("x", preset="nope"), task("x", cwd="/nowhere"), task("x", sessionId="no-such")]
     tasks.append(task("x", model="no/such"))
     answer = call(engine, "subagent", {"tasks": tasks}, models=("fake/puppet",))
@@ -358,7 +360,7 @@ def test_all_problems_of_all_tasks(engine: Engine) -> None:
 
 
 def test_unknown_tool(engine: Engine) -> None:
-    """A tool that is not there is answered with those that are."""
+    """The error of an unknown tool lists the known ones."""
     answer = call(engine, "Agent", {})
     assert ["subagent", "background_agent", "background_agent_status", "background_agent_send"] == answer.structured[
         "error"
@@ -366,13 +368,13 @@ def test_unknown_tool(engine: Engine) -> None:
 
 
 def test_a_child_is_refused(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A call that reaches us from a child starts nothing."""
+    """A call from an agent in a run starts nothing."""
     monkeypatch.setenv("PI_SUBAGENTS_CHILD", "1")
     assert "cannot delegate" in refused(engine, task("answer ok"))["what"]
 
 
 def test_the_parent_resolves_first(engine: Engine, project_dir: Path) -> None:
-    """A parent is asked for the reference in force; what it does not know is left to roles and catalog."""
+    """The parent is asked for the effective reference, and unknown ones are resolved from roles and catalog."""
     write_preset(project_dir, "model: '@fast'", name="fast")
     asked: list[str] = []
 
@@ -388,7 +390,7 @@ def test_the_parent_resolves_first(engine: Engine, project_dir: Path) -> None:
 
 
 def test_a_parent_that_finds_no_role_is_believed(engine: Engine, project_dir: Path) -> None:
-    """Its error is told with the place the role was written in."""
+    """The parent's error is shown with the role's source."""
     path = write_preset(project_dir, "model: '@fast'", name="fast")
     error = refused(engine, task("answer ok", preset="fast"), resolve=lambda ref: Resolved(error="no such role"))
     assert ("@fast", str(path)) == (error["value"], error["where"])
@@ -396,8 +398,8 @@ def test_a_parent_that_finds_no_role_is_believed(engine: Engine, project_dir: Pa
 
 
 def test_the_roles_of_a_parents_resolver_are_named(engine: Engine) -> None:
-    """What it could have resolved stands in the error: as valid values, with the nearest one and what each stands for;
-    none of it can steer a terminal.
+    """The error lists the parent's roles as valid values, with the nearest one and the models, and without control
+    sequences.
     """
     roles = {"fast": "fake/puppet", "@deep": "fake/puppet:high", "": "x/y"}
     found = Resolved(error="unknown \x1b[31mrole", roles=roles)
@@ -409,7 +411,7 @@ def test_the_roles_of_a_parents_resolver_are_named(engine: Engine) -> None:
 
 
 def test_the_parents_conversation_is_handed_on(engine: Engine, tmp_path: Path) -> None:
-    """A session file is read; where there is none yet, the branch that the parent sends is."""
+    """The parent's session file is read. If it doesn't exist yet, the branch that the parent sends is used."""
     said = {"role": "user", "content": [{"type": "text", "text": "remember the word heron"}]}
     entry = {"type": "message", "id": "00000001", "parentId": None, "message": said}
     header = {"type": "session", "version": 3, "id": "x", "cwd": "/"}
@@ -425,14 +427,14 @@ def test_the_parents_conversation_is_handed_on(engine: Engine, tmp_path: Path) -
 
 
 def test_the_parents_tools_bound_the_presets(engine: Engine, project_dir: Path) -> None:
-    """A child gets no tool that its parent does not have, and never one to delegate with."""
+    """An agent gets no tool that its parent does not have, and never a delegating one."""
     write_preset(project_dir, "tools: read, bash", name="bounded")
     call(engine, "subagent", task("answer ok", preset="bounded"), active_tools=("read", "subagent"))
     assert ("read",) == engine.snapshots()[0].meta.tools.resolved
 
 
 def test_what_a_parent_has_switched_off_counts(engine: Engine, project_dir: Path) -> None:
-    """All that the parent has bounds an allowlist; what that leaves out is told to its model in one line."""
+    """All tools of the parent limit an allowlist, and dropped tools are reported to its model in one line."""
     write_preset(project_dir, "tools: read, grep, find, webfetch", name="bounded")
     has = {"active_tools": ("read", "bash"), "all_tools": ("read", "bash", "grep", "find")}
     answer = call(engine, "subagent", task("answer ok", preset="bounded"), **has)
@@ -447,14 +449,14 @@ def test_what_a_parent_has_switched_off_counts(engine: Engine, project_dir: Path
 
 
 def test_default_model_inherit_takes_the_parents(project_dir: Path) -> None:
-    """`default_model: inherit` is the model that the parent uses."""
+    """`default_model: inherit` uses the parent's model."""
     engine = parent_engine(project_dir, default_model="inherit")
     call(engine, "subagent", task("answer ok"), model="fake/of-parent")
     assert "fake/of-parent" == engine.snapshots()[0].meta.resolved_model
 
 
 def test_a_child_session_goes_on(engine: Engine) -> None:
-    """`sessionId` of an earlier answer goes on with its conversation."""
+    """A `sessionId` from an earlier answer continues its conversation."""
     first = call(engine, "subagent", task("answer ok")).structured["runs"][0]
     again = call(engine, "subagent", task("answer ok", sessionId=first["sessionId"])).structured["runs"][0]
     assert first["sessionId"] == again["sessionId"]
@@ -462,14 +464,14 @@ def test_a_child_session_goes_on(engine: Engine) -> None:
 
 
 def test_the_presets_runner_is_used(engine: Engine, project_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A foreground run takes the runner of its preset: with tmux missing it is refused, and the error names it."""
+    """A foreground run uses its preset's runner: without tmux it is refused, and the error names tmux."""
     write_preset(project_dir, "runner: tmux", name="pane")
     monkeypatch.setenv("PATH", "/nowhere")
     assert "tmux" in refused(engine, task("answer ok", preset="pane"))["what"]
 
 
 def test_a_finalized_result_is_told(project_dir: Path) -> None:
-    """What a child handed over by its tool is beside the answer."""
+    """The agent's structured result is in a field next to the answer."""
     engine = parent_engine(project_dir, command=CONVERSING)
     write_preset(project_dir, "structured_result: true", name="final")
     params = task(parts(hand_over(status="SUCCESS", result="all is well")), preset="final")

@@ -1,4 +1,4 @@
-"""`subdeck demo`: made-up runs that are proven alive, in a directory that goes with them."""
+"""`subdeck demo`: simulated runs with a living process, in a temporary directory."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ with playground.made() as directory:
     print(directory, flush=True)
     sys.stdin.read()
 """
-"""A program that holds a demo as the app does."""
+"""A program that holds a demo like the app."""
 
 
 @pytest.fixture
 def directory(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A demo that this process has entered."""
+    """The demo that this process is in."""
     with playground.made() as made:
         for name, value in playground.environment(made).items():
             monkeypatch.setenv(name, value)
@@ -69,7 +69,7 @@ def feeder_of(directory: Path) -> int:
 
 
 def hold() -> tuple[subprocess.Popen[bytes], Path]:
-    """Start a program that holds a demo; return it and the directory of the demo."""
+    """Start a program that holds a demo. Return it with the demo's directory."""
     pipe = subprocess.PIPE
     holder = subprocess.Popen([sys.executable, "-P", "-c", HOLDER], stdin=pipe, stdout=pipe)
     assert holder.stdout is not None
@@ -81,7 +81,7 @@ def end(holder: subprocess.Popen[bytes]) -> None:
 
 
 def test_its_runs_are_proven_and_not_claimed(directory: Path, engine: Engine) -> None:
-    """Of 300 runs 30 are held by a living process; without it each of them is lost."""
+    """Of 300 runs, 30 are held by a living process. Without it, they are lost."""
     runs = engine.snapshots()
     alive = running(engine)
     assert (300, 30) == (len(runs), len(alive))
@@ -93,7 +93,7 @@ def test_its_runs_are_proven_and_not_claimed(directory: Path, engine: Engine) ->
 
 
 def test_its_runs_do_something(engine: Engine) -> None:
-    """While somebody looks, agents write and use tools."""
+    """While the demo is open, agents write and use tools."""
 
     def progress() -> int:
         return sum(run.last_seq for run in running(engine))
@@ -113,7 +113,7 @@ def test_its_runs_do_something(engine: Engine) -> None:
     ],
 )
 def test_its_request_is_answered(engine: Engine, verdict: Verdict, word: str, answer: str) -> None:
-    """The run goes on as the reply says."""
+    """The run continues according to the reply."""
     run = asking(engine)
     (request,) = run.requests
     assert ("bash", "git push origin refunds-idempotent", "bash") == (request.tool_name, request.command, request.rule)
@@ -127,7 +127,7 @@ def test_its_request_is_answered(engine: Engine, verdict: Verdict, word: str, an
 
 
 def test_its_runs_can_be_talked_to_and_stopped(engine: Engine) -> None:
-    """A message is delivered and answered, an interrupt waits for one, and a stop ends one run alone."""
+    """A message is delivered and answered, an interrupt waits for one, and a stop ends only its run."""
     talked, stopped, killed = [run.run_id for run in running(engine) if not run.requests][:3]
     engine.interrupt(talked)
     wait_until(lambda: any(run.run_id == talked and run.is_interrupted for run in running(engine)), "the interrupt")
@@ -147,7 +147,7 @@ def test_its_runs_can_be_talked_to_and_stopped(engine: Engine) -> None:
 
 
 def test_nothing_is_launched_and_no_agent_looked_for(engine: Engine) -> None:
-    """A launch is refused with the reason, before anything is looked for."""
+    """A launch is refused with the reason, before any agent is searched."""
     request = RunRequest(task="Look.", preset="repo-scout", agent="claude")
     with pytest.raises(UsageError, match="this is a demo with simulated runs: nothing can be launched"):
         engine.launch([request], background=True)
@@ -159,7 +159,7 @@ def test_nothing_is_launched_and_no_agent_looked_for(engine: Engine) -> None:
 
 
 def test_nothing_of_the_user_is_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every path in its environment is its own, and no key, setting or log of the user passes."""
+    """Every path in its environment is its own, without the user's keys, settings or logs."""
     for name in ("ANTHROPIC_API_KEY", "CLAUDE_CONFIG_DIR", "GIT_DIR", "PI_CODING_AGENT_DIR", "SUBDECK_LOG", "EDITOR"):
         monkeypatch.setenv(name, "/home/me")
     variables = playground.environment("/demo")
@@ -177,7 +177,7 @@ def test_nothing_of_the_user_is_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_repository_around_it_is_not_its_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a temporary directory inside of a repository, neither the engine nor git takes that for the project."""
+    """If the temporary directory is inside a repository, neither the engine nor git uses that as the project."""
     subprocess.run(("git", "init", "-q", tmp_path), check=True)
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr("tempfile.tempdir", None)
@@ -193,7 +193,7 @@ def test_a_repository_around_it_is_not_its_project(tmp_path: Path, monkeypatch: 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGKILL, signal.SIGINT])
 def test_it_ends_with_whoever_shows_it(number: signal.Signals) -> None:
-    """However the app ends, the process behind its runs ends, and the directory is removed."""
+    """However the app ends, the process behind its runs ends and the directory is removed."""
     holder, directory = hold()
     feeder = feeder_of(directory)
     holder.send_signal(number)
@@ -203,7 +203,7 @@ def test_it_ends_with_whoever_shows_it(number: signal.Signals) -> None:
 
 
 def test_what_a_dead_demo_left_is_removed_by_the_next() -> None:
-    """Its lock proves that it is dead; a living one stays."""
+    """The lock shows that it is dead, and a living demo stays."""
     holder, dead = hold()
     feeder = feeder_of(dead)
     os.kill(feeder, signal.SIGSTOP)
@@ -221,7 +221,7 @@ def test_what_a_dead_demo_left_is_removed_by_the_next() -> None:
 
 
 def test_what_only_looks_like_a_dead_demo_stays(tmp_path: Path) -> None:
-    """A directory that others can enter, one without its lock, a link, a file, and one whose lock is held are left."""
+    """A directory open to others or without a lock, a link, a file, and a demo with a held lock all stay."""
     place = Path(os.environ["TMPDIR"])
     made = {name: place / f"{playground.PREFIX}{name}" for name in ("open", "bare", "linked", "pipe", "held", "gone")}
     for name in ("open", "bare", "pipe", "held", "gone"):
@@ -244,7 +244,9 @@ def test_what_only_looks_like_a_dead_demo_stays(tmp_path: Path) -> None:
 
 
 def test_commands_run_inside_the_demo_that_is_open(home: Path, tmp_path: Path) -> None:
-    """The command line sees the demo, whatever settings the user has, and replies there; without one it says so."""
+    """The command line shows the demo and replies in it, even if the user's settings are broken. Without a demo it is
+    an error.
+    """
     refused = subdeck("demo", "status", cwd=tmp_path)
     assert (2, "") == (refused.code, refused.out)
     assert "no demo is running" in refused.err and "subdeck demo" in refused.err
@@ -272,7 +274,7 @@ def test_commands_run_inside_the_demo_that_is_open(home: Path, tmp_path: Path) -
 
 
 def test_a_directory_that_cannot_be_made_is_explained(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It says why, where, and what to do."""
+    """The error has the reason, the directory and the fix."""
 
     def full(**_: object) -> str:
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -285,7 +287,7 @@ def test_a_directory_that_cannot_be_made_is_explained(monkeypatch: pytest.Monkey
 
 
 def test_without_a_terminal_nothing_stays(tmp_path: Path) -> None:
-    """The demo that was made is removed again."""
+    """The demo's directory is removed."""
     done = subdeck("demo", cwd=tmp_path)
     assert 2 == done.code and "the app needs a terminal" in done.err
     assert not [name for name in os.listdir(os.environ["TMPDIR"]) if playground.PREFIX in name]

@@ -1,4 +1,4 @@
-"""Why an agent of the Agent Client Protocol could not be started, as its run says it."""
+"""The message of a run whose ACP agent could not be started."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ ASKED = {"sent": {"jsonrpc": "2.0", "id": 7, "method": "session/new", "params": 
 
 
 def message(error: dict[str, Any], stderr: str = "") -> str:
-    """Return what a run says whose agent answered the first words with an error."""
+    """Return the message of a run whose agent answered its first request with an error."""
     stream = AcpStream()
     for line in (ASKED, {"jsonrpc": "2.0", "id": 7, "error": error}):
         stream.feed(json.dumps(line).encode())
@@ -46,13 +46,13 @@ def message(error: dict[str, Any], stderr: str = "") -> str:
     ],
 )
 def test_data_of_the_error_names_the_cause(data: Any, cause: str) -> None:
-    """What an agent says beside "Internal error" is the message of the run, clean and without a stack trace."""
+    """The data of an "Internal error" is part of the run's message, without control characters or a stack trace."""
     noise = "(node:7) DeprecationWarning: punycode\n"
     assert f"Internal error: {cause}" == message({"code": -32603, "message": "Internal error", "data": data}, noise)
 
 
 def test_a_long_cause_is_cut() -> None:
-    """The line about a run stays one line, however much the agent says."""
+    """The error stays one short line, however long the agent's message is."""
     said = message({"code": -32603, "message": "Internal error", "data": {"details": "x" * 1_000_000}})
     assert said.startswith("Internal error: xxx") and len(said) <= 600
 
@@ -66,12 +66,12 @@ def test_a_long_cause_is_cut() -> None:
     ],
 )  # fmt: skip
 def test_stderr_is_quoted_if_the_error_names_no_cause(error: str, stderr: str, said: str) -> None:
-    """The last words of the agent stand behind an error that says nothing, and behind no other."""
+    """The last line of stderr is added only to an error without a cause."""
     assert said == message({"code": -32603, "message": error}, stderr)
 
 
 def test_details_that_repeat_nothing_new_are_left_out() -> None:
-    """The kind of an error is no cause, and words that are there already are not repeated."""
+    """The kind of an error is not a cause, and details already in the message are not repeated."""
     error = {"code": -32603, "message": "Internal error: API Error: 400", "data": {"errorKind": "unknown"}}
     assert "Internal error: API Error: 400" == message(error)
     assert "Not now: busy" == message({"code": 1, "message": "Not now: busy", "data": {"details": "busy"}})
@@ -97,7 +97,7 @@ for line in sys.stdin:
     [("data", "could not be started: Internal error: no login found"), ("exit", "no login found, run agent login")],
 )
 def test_status_names_the_cause(project_dir: Path, home: Path, how: str, said: str) -> None:
-    """A run of a real process that fails at its start says why, in its result and in `status`."""
+    """A run that fails at its start shows the cause in its result and in `status`."""
     command = [sys.executable, "-I", "-S", "-c", AGENT, how]
     settings = home / ".config" / "subdeck" / "config.yaml"
     settings.parent.mkdir(parents=True, exist_ok=True)

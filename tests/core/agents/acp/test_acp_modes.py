@@ -1,4 +1,4 @@
-"""A list of tools that only read is a mode of an agent of the Agent Client Protocol, or nothing is started."""
+"""A read-only tool list selects a read-only mode of an ACP agent, or the run is refused."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ with open(os.environ["ASKED"], "a") as log:
         if "id" in asked:
             print(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result}), flush=True)
 """
-"""An agent with the modes of its command line, which writes down what it is asked."""
+"""An agent with the modes in its arguments, which logs its requests."""
 
 
 class Agent:
@@ -82,18 +82,18 @@ class Agent:
     ],
 )
 def test_a_list_that_only_reads_is_a_mode(project_dir: Path, home: Path, modes: tuple[str, ...], chosen: str) -> None:
-    """The agent is put into its read-only mode, else into its plan mode, before it gets the task."""
+    """The agent is switched to its read-only mode, or to its plan mode, before it gets the task."""
     agent = Agent(project_dir, home, *modes)
     assert "done" == agent.run()
     opened = ["initialize ", "session/new "]
     assert [*opened, *opened, f"session/set_mode {chosen}", "session/prompt "] == agent.asked
     assert "done" == agent.run()
-    assert 10 == len(agent.asked)  # its modes are known by now
+    assert 10 == len(agent.asked)  # its modes are cached now
 
 
 @pytest.mark.processes
 def test_denied_writers_are_a_mode(project_dir: Path, home: Path) -> None:
-    """`denied_tools: [edit, write]` is the same mode as a list of tools that only reads."""
+    """`denied_tools: [edit, write]` selects the same mode as a read-only tool list."""
     agent = Agent(project_dir, home, "plan", tools="denied_tools: [edit, write]")
     assert "done" == agent.run()
     assert "session/set_mode plan" in agent.asked
@@ -101,7 +101,9 @@ def test_denied_writers_are_a_mode(project_dir: Path, home: Path) -> None:
 
 @pytest.mark.processes
 def test_an_agent_without_such_a_mode_is_refused(project_dir: Path, home: Path) -> None:
-    """Without a mode for it the launch is refused before anything starts; presets and doctor say so from then on."""
+    """Without such a mode the launch is refused before anything starts. `presets` and `doctor` report it
+    from then on.
+    """
     agent = Agent(project_dir, home, "default", "yolo")
     assert "presets   scout cannot start" not in subdeck("doctor", cwd=project_dir).out
     assert [] == agent.asked
@@ -118,7 +120,7 @@ def test_an_agent_without_such_a_mode_is_refused(project_dir: Path, home: Path) 
 
 @pytest.mark.processes
 def test_an_agent_that_tells_no_modes_is_refused(project_dir: Path, home: Path) -> None:
-    """An agent that cannot be asked for its modes starts no run that depends on them."""
+    """A run that needs a mode is refused if the agent cannot list its modes."""
     agent = Agent(project_dir, home)
     file = home / ".config" / "subdeck" / "config.yaml"
     file.write_text(json.dumps({"agent": "other", "agents": {"other": {"kind": "acp", "command": ["/bin/false"]}}}))
@@ -132,7 +134,7 @@ def test_an_agent_that_tells_no_modes_is_refused(project_dir: Path, home: Path) 
 
 @pytest.mark.processes
 def test_an_agent_that_fails_is_asked_once_for_a_call(project_dir: Path, home: Path) -> None:
-    """Several tasks that are launched together do not each wait for an agent that cannot tell its modes."""
+    """Tasks launched together ask an agent that cannot list its modes only once."""
     Agent(project_dir, home)
     log = home / "asked"
     command = ["/bin/sh", "-c", f"echo once >> {log}; exit 1"]
@@ -145,7 +147,7 @@ def test_an_agent_that_fails_is_asked_once_for_a_call(project_dir: Path, home: P
 
 
 def test_no_mode_is_none() -> None:
-    """A mode whose name only begins like one of these is not taken."""
+    """A mode whose name only begins like a read-only mode is not used."""
     assert None is read_only_mode(["default", "planning"])
 
 
@@ -171,7 +173,7 @@ NO_WRITERS = Tools(ToolPolicy.DENY, excluded=("edit", "write"))
     ],
 )
 def test_what_the_tools_rule_out_is_denied(tmp_path: Path, tools: Tools, kind: str, is_denied: bool) -> None:
-    """A request to leave the read-only mode, or to use a tool that is not listed, is denied; nobody is asked."""
+    """A request to leave the read-only mode, or to use a tool outside the list, is denied without asking you."""
     (tmp_path / "prompt.md").write_text("Look.")
     stream = AcpConversation(Start(make_meta(tools=tools, talk=True), str(tmp_path)))
     call = {"toolCallId": "t1", "kind": kind, "title": "Ready to code?"}

@@ -1,4 +1,4 @@
-"""Four programs that speak the Agent Client Protocol, as they really do: what each leaves out of its reports.
+"""Four programs that speak the Agent Client Protocol, as they really behave, with the gaps in their reports.
 
 Recorded with opencode 1.18.33, Gemini CLI 0.61.0, Copilot CLI 1.0.102 and Qwen Code 0.24.4 against a scripted model.
 """
@@ -122,12 +122,12 @@ EXPECTED: dict[str, tuple[str, str, int, int, int, int]] = {
     "qwen/text": ("done", "Hello there.", 40, 20, 60, 0),
     "qwen/two-prompts": ("done", "Third.", 120, 60, 180, 0),
 }
-"""Case -> reason, the beginning of answer or message, tokens (input, output, from a cache), what was not counted."""
+"""Case -> reason, start of the answer or message, tokens (input, output, from a cache), uncounted messages."""
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_every_recording_ends_as_it_is_told(case: str) -> None:
-    """An error is never an answer, a cut answer is never `done`, and tokens that nobody told are not 0."""
+    """An error is never an answer, a cut answer is never `done`, and unreported tokens are not 0."""
     replay = Replay(case)
     outcome = replay.outcome(int((ACP / case / "exit.txt").read_text()))
     reason, words, *tokens = EXPECTED[case]
@@ -142,20 +142,20 @@ def test_every_recording_ends_as_it_is_told(case: str) -> None:
 
 
 def test_expected_are_all() -> None:
-    """Every recording has its row."""
+    """Every recording has an expected result."""
     assert CASES == sorted(EXPECTED)
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if EXPECTED[case][0] == RunReason.UNVERIFIED])
 def test_unverified_says_what_is_missing(case: str) -> None:
-    """The warning names the program, and what it does not report."""
+    """The warning names the program and the information that is missing."""
     warnings = [event.text for event in Replay(case).of(Notice) if event.level is NoticeLevel.WARNING]
     title = {"copilot": "Copilot", "gemini": "Gemini CLI", "opencode": "OpenCode", "qwen": "Qwen Code"}
     assert any(text.startswith(f"unverified: {title[case.partition('/')[0]]} ") for text in warnings)
 
 
 def test_words_of_the_program_are_no_answer() -> None:
-    """The retries of Copilot are events, and the text of a try that failed is gone."""
+    """Copilot's retries are events, and the text of a failed try is dropped."""
     replay = Replay("copilot/drop-once")
     assert ["Response was interrupted due to a server error."] == [event.reason for event in replay.of(Retry)]
     assert "The whole answer." == replay.stream.facts.final_text
@@ -163,7 +163,7 @@ def test_words_of_the_program_are_no_answer() -> None:
 
 
 def test_a_command_is_told_whole() -> None:
-    """opencode names the directory of a command before the command."""
+    """The command is shown without the directory that opencode puts before it."""
     (call,) = Replay("opencode/bash-allowed").of(ToolCall)
     assert "echo hi > made.txt" == call.args["command"]
 
@@ -204,13 +204,13 @@ def ended(**result: Any) -> dict[str, Any]:
 def test_what_a_model_writes_is_not_taken_for_the_program(
     messages: list[dict[str, Any]], reason: str, answer: str | None
 ) -> None:
-    """Text that goes on is the model's; an end without any usage is an error."""
+    """An error line followed by more text is the model's answer. A turn without usage is an error."""
     facts = stream_of("Copilot", *messages).facts
     assert (reason, answer) == (decide(facts, exit=ChildExit(code=0)).reason, facts.final_text)
 
 
 def test_a_program_that_is_not_known() -> None:
-    """It is taken at its word, and its usage is unknown where it tells none."""
+    """An unknown program's answer is accepted, and its usage is unknown if it reports none."""
     facts = stream_of("goose", text("Fine."), ended()).facts
     assert RunReason.DONE is decide(facts, exit=ChildExit(code=0)).reason
     assert "?" == tokens_used(facts.usage)
@@ -233,7 +233,7 @@ def test_a_program_that_is_not_known() -> None:
     ],
 )
 def test_a_program_is_known_by_its_command(command: Sequence[str], program: Program) -> None:
-    """Before it was started, only the words of its command tell which it is."""
+    """A program that was not started yet is identified by its command."""
     assert program is program_in(command)
 
 
@@ -243,7 +243,9 @@ def settled(command: Sequence[str], **wanted: Any) -> str:
 
 @pytest.mark.parametrize("name", ["budget", "max_tokens"])
 def test_a_limit_that_nothing_can_enforce(name: str) -> None:
-    """Of call or preset it is refused, of the settings a warning; where each request tells its usage it holds."""
+    """A limit that needs usage after each request is an error in a call or preset, and a warning in the settings. It
+    works if the agent reports that usage.
+    """
     for command in (["copilot"], ["gemini"], ["opencode"], ["goose"]):
         with pytest.raises(UsageError, match=f"{name}: other reports its usage only after each turn"):
             settled(command, spends=(name,), where="preset.md")
@@ -252,14 +254,14 @@ def test_a_limit_that_nothing_can_enforce(name: str) -> None:
 
 
 def test_a_result_that_cannot_be_handed_over() -> None:
-    """Copilot does not offer its client's server to its model."""
+    """Copilot does not pass its client's MCP server to its model."""
     with pytest.raises(UsageError, match="structured_result: other does not pass the tool"):
         settled(["copilot"], finalize=True, where="preset.md")
     settled(["gemini"], finalize=True)
 
 
 def test_an_error_names_its_field_once() -> None:
-    """Without a preset's file, the field is the place of the error and not a part of its sentence."""
+    """Without a preset file, the error names the field once, before the message."""
     with pytest.raises(UsageError) as caught:
         settled(["copilot"], finalize=True)
     assert str(caught.value).startswith("structured_result: other does not pass the tool")
@@ -282,7 +284,7 @@ def test_an_error_names_its_field_once() -> None:
     ],
 )
 def test_the_details_of_an_error(error: dict[str, Any], words: str) -> None:
-    """What stands beside a general message is shown with it."""
+    """A general message is shown with the details of the error."""
     assert words == words_of(error)
 
 
@@ -293,7 +295,7 @@ class Played:
         self.project = project
 
     def plays(self, case: str, *, is_program: bool = False) -> None:
-        """With `is_program` the agent has the name of the program that was recorded."""
+        """With `is_program`, the command has the name of the recorded program."""
         command = [sys.executable, str(PLAYER), str(ACP / case / "stdout.jsonl")]
         if is_program:
             program = self.project / case.partition("/")[0]
@@ -318,7 +320,7 @@ def played(project_dir: Path, home: Path) -> Played:
 
 @pytest.mark.processes
 def test_an_unverified_run_on_the_command_line(played: Played) -> None:
-    """It exits like `done`, with its answer and a warning; with --strict as a failed one, and so does `wait`."""
+    """An unverified run exits with 0, its answer and a warning. With --strict, `run` and `wait` exit with 1."""
     played.plays("copilot/two-prompts")
     played.plays("copilot/text")
     done = subdeck("run", "scout", "Look.", cwd=played.project)
@@ -336,7 +338,7 @@ def test_an_unverified_run_on_the_command_line(played: Played) -> None:
 @pytest.mark.processes
 @pytest.mark.parametrize("case", ["opencode/talk-refused", "copilot/talk-refused", "qwen/talk-refused"])
 def test_a_request_that_nobody_answers(played: Played, case: str) -> None:
-    """An agent that ends its turn with its request fails the run, and the preamble is only its last text."""
+    """If the agent ends its turn with an unanswered request, the run fails, even with a text before it."""
     run = played.run(case)
     result = result_of(Engine.open(str(played.project)), run)
     assert ("failed", "denied") == (result.status, result.reason)
@@ -346,14 +348,14 @@ def test_a_request_that_nobody_answers(played: Played, case: str) -> None:
 
 @pytest.mark.processes
 def test_an_agent_that_goes_on_after_a_request(played: Played) -> None:
-    """gemini goes on after a denial: its answer counts."""
+    """If gemini continues after a denial, its answer counts."""
     run = played.run("gemini/talk-refused")
     assert ("completed", "unverified") == (run.status, run.reason)
 
 
 @pytest.mark.processes
 def test_what_was_said_is_told_to_a_new_session(played: Played) -> None:
-    """gemini loses sessions: a follow-up begins another one, with the conversation before its task and a warning."""
+    """gemini loses sessions: a follow-up starts a new one, with the conversation before the task and a warning."""
     first = played.run("gemini/text")
     engine = Engine.open(str(played.project))
     session = result_of(engine, first).child_session_id
@@ -370,7 +372,7 @@ def test_what_was_said_is_told_to_a_new_session(played: Played) -> None:
 
 @pytest.mark.processes
 def test_a_second_attempt_for_a_result(played: Played) -> None:
-    """It is told what was said in the first one, as gemini could not load that."""
+    """The second attempt gets the conversation of the first, because gemini cannot load it."""
     write_preset(played.project, "structured_result: true", "max_attempts: 2", "interactive: false")
     run = played.run("gemini/text", is_program=True)
     engine = Engine.open(str(played.project))
@@ -381,7 +383,7 @@ def test_a_second_attempt_for_a_result(played: Played) -> None:
 
 @pytest.mark.processes
 def test_a_sticky_conversation(played: Played) -> None:
-    """Each run of it is told what was said in those before."""
+    """Each run gets the conversation of the earlier ones."""
     write_preset(played.project, "sticky: true", "interactive: false")
     engine = Engine.open(str(played.project))
     runs = [played.run("gemini/text", is_program=True) for _ in range(3)]
@@ -391,5 +393,5 @@ def test_a_sticky_conversation(played: Played) -> None:
 
 
 def test_a_session_of_another_agent_is_not_begun_anew() -> None:
-    """Only for a program that is known to lose sessions; others are asked for theirs, and fail with the reason."""
+    """Only gemini is known to lose sessions. Other programs load the session, or fail with the reason."""
     assert [True, False, False] == [program.loses_sessions for program in (GEMINI, COPILOT, OTHER)]

@@ -1,4 +1,4 @@
-"""Recorded messages of two agents of the Agent Client Protocol, as the bridge wrote them, and how those runs ended."""
+"""Recorded messages of two ACP agents, as the bridge wrote them, and the outcomes of those runs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ACP = RECORDINGS / "acp"
 CASES = sorted(
     str(file.parent.relative_to(ACP)) for agent in ("claude", "codex") for file in ACP.glob(f"{agent}/*/exit.txt")
 )
-"""Of the agents for Claude Code and Codex; others are in `test_acp_programs.py`."""
+"""The agents for Claude Code and Codex. Other agents are in `test_acp_programs.py`."""
 
 HANDED = {"status": "SUCCESS", "result": "The answer"}
 IN_CODEX = {"server": "subdeck", "tool": FINALIZE_TOOL, "arguments": HANDED}
@@ -36,7 +36,7 @@ STRANGE: tuple[dict[str, Any], ...] = (
     },
     {"rawInput": {"server": [], "tool": None, "arguments": 5}, "kind": 9, "status": "failed", "messageId": []},
 )
-"""Updates that hold anything but what the protocol says."""
+"""Updates with fields that the protocol does not allow."""
 
 
 def update(fields: dict[str, Any]) -> bytes:
@@ -76,7 +76,7 @@ EXPECTED: dict[str, tuple[str, str, str]] = {
 
 
 class Replay:
-    """What a recording became."""
+    """The events and outcome of a recording."""
 
     def __init__(self, case: str) -> None:
         self.stream = AcpStream()
@@ -93,7 +93,7 @@ class Replay:
 
 @pytest.mark.parametrize("case", CASES)
 def test_every_recording_ends_as_it_did(case: str) -> None:
-    """The answer of a good run, the reason of a bad one; nothing in the recording is not understood."""
+    """A good run has its answer and a failed one its reason, and every line is understood."""
     replay = Replay(case)
     outcome = replay.outcome(int((ACP / case / "exit.txt").read_text()))
     status, reason, words = EXPECTED[case]
@@ -123,7 +123,7 @@ def test_a_thought_is_no_answer(agent: str) -> None:
 
 
 def test_a_call_and_its_result() -> None:
-    """Both agents, who tell it differently: a call once with its arguments, its text and how it ended."""
+    """Both agents' reports give one call with its arguments and one result with its text and exit code."""
     for agent, name, code in (("claude", "Bash", None), ("codex", "exec_command", 3)):
         replay = Replay(f"{agent}/bash-fail")
         (call,), (result,) = replay.of(ToolCall), replay.of(ToolResult)
@@ -143,14 +143,14 @@ def test_an_edit() -> None:
 
 
 def test_a_refused_call_is_a_warning() -> None:
-    """What nobody allowed is told on the run, beside the result of the call."""
+    """A denied call is a warning on the run, besides the result of the call."""
     replay = Replay("claude/bash-refused")
     assert ["denied: Bash echo hi > b.txt"] == [notice.text for notice in replay.of(Notice)]
     assert [True] == [result.is_error for result in replay.of(ToolResult)]
 
 
 def test_an_earlier_conversation_is_not_told_again() -> None:
-    """An agent that goes on with a session repeats it; only what is new counts."""
+    """An agent that continues a session repeats it, and only new text counts."""
     replay = Replay("codex/resume-2")
     assert ["Second answer."] == [text.text for text in replay.of(AssistantText)]
     first = Replay("codex/resume-1")
@@ -158,7 +158,7 @@ def test_an_earlier_conversation_is_not_told_again() -> None:
 
 
 def test_usage_of_a_turn() -> None:
-    """Tokens from the answer to the prompt; dollars where the agent tells them."""
+    """Tokens come from the answer to the prompt, dollars from agents that report them."""
     (usage,) = Replay("claude/text-thinking").of(UsageReported)
     assert (100, 20, 30, 7) == (usage.input, usage.output, usage.cache_read, usage.cache_write)
     assert 0 < usage.cost < 0.1
@@ -174,7 +174,7 @@ def test_what_was_being_written_is_kept() -> None:
 
 
 def test_warnings_of_an_agent_are_no_answer() -> None:
-    """codex-acp says its warnings as messages without an id."""
+    """A message without an id from codex-acp is a warning."""
     replay = Replay("codex/empty")
     assert [] == replay.of(AssistantText)
     (notice,) = replay.of(Notice)
@@ -182,7 +182,7 @@ def test_warnings_of_an_agent_are_no_answer() -> None:
 
 
 def test_messages_without_ids_are_answers_of_others() -> None:
-    """Agents that give no message an id are understood: a text ends with whatever else follows."""
+    """If messages have no id, a text ends at the next update of another kind."""
     stream = AcpStream()
 
     def update(**fields: object) -> bytes:
@@ -215,8 +215,8 @@ def test_messages_without_ids_are_answers_of_others() -> None:
     ],
 )
 def test_what_hands_over_a_result(update: dict[str, Any], name: str) -> None:
-    """Only our tool of our server, by its exact name; a title that the model may have written is not enough. The one
-    who gives leave goes by the same.
+    """Only subdeck's tool on subdeck's server counts, by its exact name, because a title may come from the model.
+    Permission requests follow the same rule.
     """
     stream = AcpStream()
     call = {"rawInput": HANDED, **update, "sessionUpdate": "tool_call", "toolCallId": "1", "status": "completed"}
@@ -237,7 +237,7 @@ def test_what_hands_over_a_result(update: dict[str, Any], name: str) -> None:
     ],
 )
 def test_nothing_that_an_agent_writes_makes_it_raise(line: bytes) -> None:
-    """What cannot be understood is counted or passed over; the answer that follows is still the answer."""
+    """An update that cannot be understood is counted or skipped, and the answer after it still counts."""
     stream = AcpStream()
     stream.feed(line)
     assert not stream.facts.finished
@@ -253,7 +253,7 @@ def test_nothing_that_an_agent_writes_makes_it_raise(line: bytes) -> None:
 
 
 def test_a_conversation_of_several_prompts() -> None:
-    """Of a run that was talked to: what ended a turn before the last was not the run's end, and costs count once."""
+    """In an interactive run only the last turn decides the outcome, and costs are counted once."""
     stream = AcpStream()
 
     def prompt(number: int) -> bytes:

@@ -1,4 +1,4 @@
-"""What is said to an agent of the protocol that works, what it asks meanwhile, and how it is answered."""
+"""Messages to a working ACP agent, its requests, and the replies."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def is_over(stream: AcpConversation) -> bool:
 
 
 def test_the_task_is_the_first_prompt(starting: AcpConversation) -> None:
-    """With what was said before there was a session; all of it counts as delivered once the agent is at work on it."""
+    """It includes earlier messages, which count as delivered once the agent works on the prompt."""
     assert b"" == starting.replies()
     starting.tell("m", "And this.")
     assert b"" == starting.replies()
@@ -72,7 +72,7 @@ def test_the_task_is_the_first_prompt(starting: AcpConversation) -> None:
 
 
 def test_a_message_cancels_the_turn_and_begins_the_next(working: AcpConversation) -> None:
-    """Several that come meanwhile go together; what was being written is kept."""
+    """Messages sent until then go together, and the text so far is kept."""
     fed(working, text("So far"))
     working.tell("m", "Rather this.")
     working.tell("n", "And that.")
@@ -92,7 +92,7 @@ def test_an_answer_without_a_word_delivers_a_message(working: AcpConversation) -
 
 
 def test_an_error_of_the_agent_refuses_a_message(working: AcpConversation) -> None:
-    """It was not seen to have got it; the run ends by that error."""
+    """It is not known to have been read, and the run ends with the error."""
     working.tell("m", "Rather this.")
     fed(working, ended(2, "cancelled"), prompted(3))
     events = fed(working, {"jsonrpc": "2.0", "id": 3, "error": {"code": -32603, "message": "too busy"}})
@@ -101,7 +101,7 @@ def test_an_error_of_the_agent_refuses_a_message(working: AcpConversation) -> No
 
 
 def test_an_answer_that_stands_before_its_prompt(working: AcpConversation) -> None:
-    """The bridge writes down what it sent after it has sent it: a fast agent's answer may come first."""
+    """The bridge logs a prompt after sending it, so a fast agent's answer may come first."""
     working.tell("m", "Rather this.")
     fed(working, ended(2, "cancelled"), text("Done.", "m-2"), ended(3), prompted(3))
     assert (True, "done") == (is_over(working), decide(working.facts).reason)
@@ -115,7 +115,7 @@ def test_an_interrupted_child_waits_for_what_is_said_next(working: AcpConversati
     working.interrupt(stays=True)
     assert [{"cancel": True}] == said(working)
     events = fed(working, ended(2, "cancelled"))
-    assert [UsageReported, Interrupted] == [type(event) for event in events]  # it told nothing of what that turn used
+    assert [UsageReported, Interrupted] == [type(event) for event in events]  # no usage was reported for that turn
     assert (True, False, None) == (working.is_waiting, working.is_stdin_done, working.finished_after)
     working.tell("m", "Go on.")
     assert ([{"prompt": ["Go on."]}], False) == (said(working), working.is_waiting)
@@ -136,7 +136,7 @@ def test_an_interrupted_child_to_which_nothing_is_said(working: AcpConversation)
 
 
 def test_an_interrupt_before_the_first_turn(starting: AcpConversation) -> None:
-    """The task is not begun; it goes with what is said next."""
+    """The task is not started. It is sent with the next message."""
     starting.interrupt(stays=True)
     assert [Interrupted] == [type(event) for event in fed(starting, READY)]
     assert (True, []) == (starting.is_waiting, said(starting))
@@ -145,13 +145,13 @@ def test_an_interrupt_before_the_first_turn(starting: AcpConversation) -> None:
 
 
 def test_a_turn_limit_of_the_agent(working: AcpConversation) -> None:
-    """It is the reason of the end, and no interrupt."""
+    """The limit is the reason of the outcome, not an interrupt."""
     fed(working, ended(2, "max_turn_requests"))
     assert ("aborted", "max_turns") == (decide(working.facts).status, decide(working.facts).reason)
 
 
 def test_an_interrupt_that_comes_as_the_turn_ends(working: AcpConversation) -> None:
-    """The turn was whole: the run is done."""
+    """The turn was complete, so the run is done."""
     working.interrupt(stays=True)
     events = fed(working, text("Done."), ended(2))
     assert not any(isinstance(event, Interrupted) for event in events)
@@ -191,7 +191,7 @@ def question(options: object = OPTIONS, number: object = 0, **call: Any) -> dict
 
 @pytest.mark.parametrize("depth", [200, 5000, *range(850, 1000, 10)])
 def test_an_absurd_call(working: AcpConversation, depth: int) -> None:
-    """One whose arguments or output are nested too deeply to be shown: it is denied, and nothing raises."""
+    """A request nested too deeply to be shown is denied, and nothing raises."""
     deep = b'{"x":' * depth + b"1" + b"}" * depth
     for message in (
         question(kind="other", rawInput={"x": "deep"}),
@@ -214,7 +214,7 @@ def asked(stream: AcpConversation, message: dict[str, Any]) -> Request:
     ("verdict", "option"), [(Verdict.ALLOW, "yes"), (Verdict.ALLOW_RUN, "yes"), (Verdict.DENY, "no")]
 )
 def test_a_command_is_asked_for(working: AcpConversation, verdict: Verdict, option: str) -> None:
-    """Nothing is decided for longer by the agent itself: what holds for the run is a rule of ours."""
+    """The agent's own "always" is never used. A permission for the run is a rule of subdeck."""
     request = asked(working, question(**RUN))
     assert (RequestKind.PERMISSION, "bash", "rm x", None, "c-1") == (
         request.kind,
@@ -231,7 +231,7 @@ def test_a_command_is_asked_for(working: AcpConversation, verdict: Verdict, opti
 
 
 def test_an_agent_that_offers_nothing_for_once(working: AcpConversation) -> None:
-    """What cannot be had is not taken for longer."""
+    """If the agent can only allow a call for good, the request is cancelled."""
     request = asked(working, question(OPTIONS[:1], **RUN))
     working.reply(request.id, Verdict.ALLOW, "")
     assert [{"reply": {"id": 0, "answer": None}}] == said(working)
@@ -262,7 +262,7 @@ def test_the_tool_that_hands_over_needs_nobodys_leave(working: AcpConversation) 
 
 
 def test_what_the_agent_takes_back(working: AcpConversation) -> None:
-    """A cancelled turn answers its questions by itself; its end does so for the rest."""
+    """A cancelled turn withdraws its permission requests, and the end of the turn withdraws the others."""
     first, second = asked(working, question(**RUN)), asked(working, question(number="0", **RUN))
     cancelled = {"jsonrpc": "2.0", "id": 0, "result": {"outcome": {"outcome": "cancelled"}}}
     taken = fed(working, {"sent": cancelled}, ended(2, "cancelled"))
@@ -270,7 +270,7 @@ def test_what_the_agent_takes_back(working: AcpConversation) -> None:
 
 
 def test_a_command_in_words(working: AcpConversation) -> None:
-    """Some agents give it as it is executed."""
+    """A command given as an argument list is shown as a shell command."""
     commands = (["/bin/bash", "-lc", "rm x; ls"], ["rm", "a b"], "rm x", 5, ["rm", 5])
     found = [
         asked(working, question(number=number, toolCallId=f"c-{number}", kind="execute", rawInput={"command": command}))
@@ -286,7 +286,7 @@ def elicitation(*, mode: object = "form", number: object = 7, **properties: Any)
 
 
 def test_a_form(working: AcpConversation) -> None:
-    """What is filled in has the types that are wanted."""
+    """The values of a form have the types of its fields."""
     several = {"type": "array", "title": "Colours", "items": {"anyOf": [{"const": "red"}, {"const": "blue"}]}}
     request = asked(working, elicitation(colours=several, count={"type": "integer"}))
     assert (RequestKind.FORM, "Which one?") == (request.kind, request.text)
@@ -308,7 +308,7 @@ def test_a_form_of_one_field_is_a_question(working: AcpConversation) -> None:
 
 @pytest.mark.parametrize("bad", [elicitation(), elicitation(mode="url", x={"type": "string"}), elicitation(mode=[])])
 def test_what_nobody_can_fill_in_is_declined(working: AcpConversation, bad: dict[str, Any]) -> None:
-    """As a page that is to be visited, for which no leave was offered."""
+    """An empty form or a page to visit is declined, because only forms are supported."""
     assert [] == fed(working, bad)
     assert [{"reply": {"id": 7, "answer": None}}] == said(working)
 
@@ -332,7 +332,7 @@ HOSTILE = [
 
 @pytest.mark.parametrize("bad", HOSTILE)
 def test_nothing_that_is_written_raises(tmp_path: Path, bad: dict[str, Any]) -> None:
-    """Before there is a session, in the middle of a turn, and after it."""
+    """A malformed message never raises: before the session, during a turn or after it."""
     for before in ((), (READY, prompted(2)), (READY, prompted(2), ended(2))):
         stream = AcpConversation(start(tmp_path, talk=True))
         fed(stream, *before)

@@ -30,7 +30,7 @@ def warnings(claude: Lab, result: RunResult) -> str:
 
 
 def denied(claude: Lab, result: RunResult) -> list[str]:
-    """Return the tools whose calls were denied when the child asked."""
+    """Return the denied tools, for which the agent asked."""
     decisions = [event for event in events_of(claude.engine, result) if isinstance(event, Decision)]
     return [decision.tool_name for decision in decisions if decision.verdict is Verdict.DENY]
 
@@ -87,7 +87,7 @@ def test_a_denied_tool(claude: Lab, talk: bool) -> None:
 
 
 def _write_agent(claude: Lab, *fields: str) -> None:
-    """Write an agent file of Claude's own that asks for all that a file may not grant."""
+    """Write a Claude agent file that requests everything that a file may not grant."""
     mark = {"type": "command", "command": f"touch {claude.project}/hooked"}
     granted = (
         "permissionMode: bypassPermissions",
@@ -125,7 +125,7 @@ def test_an_agent_file(claude: Lab) -> None:
 
 
 def test_an_agent_of_a_checkout_bypasses_nothing(claude: Lab) -> None:
-    """Claude Code can start the agents of an untrusted project by itself, but their files grant them nothing."""
+    """Claude Code can start the agents of an untrusted project, but their files grant nothing."""
     _write_agent(claude)
     write = call("Write", file_path=str(claude.project / "new.txt"), content="x")
     claude.script(
@@ -190,7 +190,7 @@ def test_sticky(claude: Lab) -> None:
 
 
 def test_no_session(claude: Lab) -> None:
-    """With `session: none`, nothing of the conversation is kept."""
+    """With `session: none`, the conversation is not kept."""
     claude.preset(name="passing", session="none")
     result = claude.end(claude.start(preset="passing"))
     assert (RunReason.DONE, None, None) == (result.reason, result.child_session_id, result.conversation)
@@ -308,7 +308,7 @@ def test_stopped_in_the_middle_of_a_tool(claude: Lab, force: bool) -> None:
     claude.engine.stop([run.run_id], force=force)
     result = result_of(claude.engine, wait_for_end(claude.engine, run.run_id))
     assert (RunStatus.ABORTED, RunReason.KILLED if force else RunReason.STOPPED) == (result.status, result.reason)
-    used = result.usage  # the price comes with the last line, for which a kill leaves no time
+    used = result.usage  # the price comes with the last line, which a kill doesn't wait for
     assert used.tokens > 0
     assert (used.cost > 0, used.unpriced) in ([(False, used.tokens)] if force else [(True, 0), (False, used.tokens)])
 

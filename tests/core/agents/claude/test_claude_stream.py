@@ -1,4 +1,4 @@
-"""What Claude Code writes, as recorded and as it might be, becomes events, facts and an honest end."""
+"""Claude Code's output, recorded and made up, becomes events, facts and a correct outcome."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ INIT = line(type="system", subtype="init", model="claude-x")
 
 @pytest.mark.parametrize("case", ENDS)
 def test_recordings(case: str) -> None:
-    """Every recording is known by its first lines, and comes to its honest end."""
+    """Every recording is recognized by its first lines, and has its correct outcome."""
     stream, _, end = recorded(case)
     assert ENDS[case] == (end.reason, stream.facts.final_text)
     assert "claude" == recorded_kind((CASES / case / "stdout.jsonl").read_bytes().split(b"\n")[:20])
@@ -98,7 +98,7 @@ def test_every_recording_has_its_end_here() -> None:
 
 
 def test_usage_is_that_of_this_run_alone() -> None:
-    """The sums in a result go over the whole conversation; what a run used is what came since."""
+    """The totals in a result cover the whole conversation. A run counts only its own share."""
     first, second = recorded("resume-1")[0].facts.usage, recorded("resume-2")[0].facts.usage
     assert first == second
     assert (1200, 87, 3400, 250, 1) == (
@@ -112,7 +112,7 @@ def test_usage_is_that_of_this_run_alone() -> None:
 
 
 def test_what_happened_is_told() -> None:
-    """Retries, denied calls and failed commands are events in words of ours."""
+    """Retries, denied calls and failed commands become events."""
     (first, second) = (event for event in recorded("api-529-recovers")[1] if isinstance(event, Retry))
     assert (1, 2, "529 overloaded", 1096) == (first.attempt, second.attempt, first.reason, second.delay_ms)
     (notice,) = (event for event in recorded("permission-denied")[1] if isinstance(event, Notice))
@@ -163,7 +163,7 @@ def test_what_happened_is_told() -> None:
     ],
 )
 def test_ends(lines: list[bytes], code: int, reason: RunReason, message: str | None) -> None:
-    """A run is completed only by a result that is no error and has an answer; each other end has its reason."""
+    """A run is completed only by a result without an error and with an answer. Every other outcome has its reason."""
     stream, _ = fed(*lines)
     end = outcome(stream, code, stderr="error: unknown option --x")
     assert reason == end.reason
@@ -171,7 +171,7 @@ def test_ends(lines: list[bytes], code: int, reason: RunReason, message: str | N
 
 
 def test_the_words_of_an_error_are_no_answer() -> None:
-    """What the program writes in the model's place is not the answer."""
+    """The text of an error is not an answer."""
     stream, events = fed(
         INIT, assistant(text("API Error"), model="<synthetic>"), result(is_error=True, result="API Error")
     )
@@ -180,7 +180,7 @@ def test_the_words_of_an_error_are_no_answer() -> None:
 
 
 def test_nested_agents_stand_below_their_call() -> None:
-    """Calls of a nested agent say within which call they were made; its words are not the answer of the run."""
+    """Calls of a nested agent name the call that started it, and its text is not the run's answer."""
     use = {"type": "tool_use", "id": "t2", "name": "Read", "input": {"file_path": "a"}}
     done = {"type": "tool_result", "tool_use_id": "t2", "content": "x"}
     stream, events = fed(
@@ -198,7 +198,7 @@ def test_nested_agents_stand_below_their_call() -> None:
 
 
 def test_what_nested_agents_used_counts_for_the_run() -> None:
-    """The price, and tokens that no message of the main conversation used, are reported with the result; no turn."""
+    """Costs and tokens of nested agents are reported with the result, and are not a turn."""
     used = {"claude-x": {"inputTokens": 50, "outputTokens": 5, "costUSD": 0.5}}
     paid = {
         "type": "message_delta",
@@ -218,7 +218,7 @@ def test_what_nested_agents_used_counts_for_the_run() -> None:
 
 
 def streamed(message: str, *, ends: bool) -> list[bytes]:
-    """A message as it is streamed, to its end or broken off."""
+    """A streamed message, complete or cut off."""
     begun = {"type": "message_start", "message": {"id": message, "usage": {"input_tokens": 30, "output_tokens": 1}}}
     used = {"input_tokens": 30, "output_tokens": 12}
     ended = {"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": used}
@@ -226,7 +226,7 @@ def streamed(message: str, *, ends: bool) -> list[bytes]:
 
 
 def test_a_price_that_is_not_told_is_not_known() -> None:
-    """The price comes with the result; without one the tokens of the messages are known, and that they have none."""
+    """The price comes with the result. Without a result, the tokens are known and counted as unpriced."""
     whole, begun = streamed("m1", ends=True), streamed("m2", ends=False)
     stream, events = fed(INIT, *whole, *begun)
     usage = stream.facts.usage
@@ -240,13 +240,13 @@ def test_a_price_that_is_not_told_is_not_known() -> None:
 
 
 def test_recordings_tell_what_they_cost() -> None:
-    """All that came to a result; the one that was ended without says that its price is not known."""
+    """All recordings with a result have a price. The terminated one counts as unpriced."""
     untold = {case for case in ENDS if recorded(case)[0].facts.usage.unpriced}
     assert {"sigterm-in-bash"} == untold
 
 
 def test_a_shell_in_the_background_brings_another_turn() -> None:
-    """A result is not the end while something runs in the background; the last result counts."""
+    """A run is not finished while a background task is running. The last result counts."""
     task = {"type": "system", "task_id": "b1", "is_backgrounded": True}
     stream, _ = fed(INIT, line(**task, subtype="task_started"), assistant(text("It runs.")), result(result="It runs."))
     assert (None, 1) == (stream.finished_after, stream.running_tools)
@@ -267,7 +267,7 @@ def delta(words: str, parent: str | None = None, kind: str = "text") -> bytes:
 
 @pytest.mark.parametrize("size", [1, 37, 300, 5000, 1 << 20])
 def test_the_sentence_is_the_same_however_it_is_cut(size: int) -> None:
-    """Deltas are taken one by one or many at a time; those of a nested agent and of thinking are none of the text."""
+    """Deltas may come one by one or together. Text of nested agents and thinking is not included."""
     chance = random.Random(size)
     words = ["plain ", 'quo"te ', "back\\slash ", "日本 ", "new\nline ", "x" * 6000, '"},"parent_tool_use_id":null']
     said = [chance.choice(words) for _ in range(200)]
@@ -307,7 +307,7 @@ KEYS = [
 @pytest.mark.fuzz
 @given(strategies.lists(strategies.dictionaries(strategies.sampled_from(KEYS), JSON, max_size=6), max_size=6))
 def test_nothing_makes_it_raise(lines: list[dict[str, Any]]) -> None:
-    """Whatever stands in the fields of a line, the reader goes on."""
+    """The reader continues with any values in the fields of a line."""
     stream = ClaudeStream()
     for kind in ("system", "stream_event", "assistant", "user", "result"):
         for fields in lines:
@@ -316,7 +316,7 @@ def test_nothing_makes_it_raise(lines: list[dict[str, Any]]) -> None:
 
 
 def test_a_mutated_recording_raises_nothing() -> None:
-    """Recordings with bytes changed, lines cut and lines left out are read to some end."""
+    """Recordings with changed bytes or cut lines are read to the end."""
     chance = random.Random(7)
     for case in ENDS:
         data = bytearray(Path(CASES / case / "stdout.jsonl").read_bytes())

@@ -1,4 +1,4 @@
-"""What is said to a Claude Code that works, what it asks meanwhile, and how it is answered."""
+"""Messages to a working Claude Code, its requests, and the replies."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def fed(stream: ClaudeConversation, *lines: bytes) -> list[Event]:
 
 
 def said(stream: ClaudeConversation) -> list[dict[str, Any]]:
-    """Return what the child is told now."""
+    """Return the messages to the agent."""
     return [json.loads(each) for each in stream.replies().splitlines()]
 
 
@@ -72,7 +72,7 @@ def states(events: list[Event]) -> list[tuple[str, MessageState]]:
 
 @pytest.mark.parametrize(("version", "talks"), [("1.0.98", False), ("2.0.1", True), ("2.1.330", True), (None, True)])
 def test_which_versions_are_talked_to(tmp_path: Path, version: str | None, talks: bool) -> None:
-    """One whose version is not known, as where it is no package, is taken for a new one."""
+    """An unknown version, such as of a program outside a package, is treated as new."""
     program = tmp_path / "claude"
     program.write_text("#!/bin/sh\n")
     program.chmod(0o755)
@@ -85,7 +85,7 @@ def test_which_versions_are_talked_to(tmp_path: Path, version: str | None, talks
 
 
 def test_it_is_over_with_the_first_result_after_the_last_message(stream: ClaudeConversation) -> None:
-    """A result of a turn that had not read the message is not the last one."""
+    """The result of a turn that had not read the message is not the last one."""
     message = told(stream)
     fed(stream, assistant(text("One.")), result(result="One."))
     assert (False, None) == (stream.is_stdin_done, stream.finished_after)
@@ -102,13 +102,13 @@ def test_what_begins_with_a_slash_is_no_command(stream: ClaudeConversation) -> N
 
 
 def test_only_what_was_told_is_delivered(stream: ClaudeConversation) -> None:
-    """The task, other people's messages, and a message that is repeated twice are no news."""
+    """The task, other people's messages and repeated messages are not reported as delivered."""
     message = told(stream)
     assert 1 == len(states(fed(stream, line(type="user", uuid="x", isReplay=True), *[repeated(message)] * 2)))
 
 
 def test_a_message_whose_turn_ended_before_it_was_read(stream: ClaudeConversation) -> None:
-    """It is refused, and the run is over: nothing follows."""
+    """It is refused, and the run is finished because no turn follows."""
     message = told(stream)
     fed(stream, result("error_max_budget_usd", is_error=True))
     assert not stream.is_stdin_done
@@ -118,7 +118,7 @@ def test_a_message_whose_turn_ended_before_it_was_read(stream: ClaudeConversatio
 
 
 def test_a_shell_in_the_background_keeps_it_open(stream: ClaudeConversation) -> None:
-    """While one runs, messages are taken; its end brings another turn."""
+    """While a background shell runs, messages are accepted. When it ends, another turn starts."""
     task = {"type": "system", "task_id": "b1", "is_backgrounded": True}
     fed(stream, line(**task, subtype="task_started"), assistant(text("It runs.")), result(result="It runs."))
     assert (False, None) == (stream.is_stdin_done, stream.finished_after)
@@ -156,7 +156,7 @@ def test_left_alone_it_ends_as_interrupted(stream: ClaudeConversation) -> None:
 
 
 def test_an_interrupt_after_the_end_of_the_turn_is_too_late(stream: ClaudeConversation) -> None:
-    """The turn had ended by itself: the run is done."""
+    """The turn had already ended, so the run is done."""
     stream.interrupt(stays=True)
     events = fed(stream, assistant(text("Yes.")), result(result="Yes."), answer(*said(stream)))
     assert [] == [event for event in events if isinstance(event, Interrupted)]
@@ -164,7 +164,7 @@ def test_an_interrupt_after_the_end_of_the_turn_is_too_late(stream: ClaudeConver
 
 
 def test_an_interrupt_between_turns(stream: ClaudeConversation) -> None:
-    """With a shell in the background and no turn there is nothing to end; it waits."""
+    """With a background shell and no turn, there is nothing to interrupt, and the agent waits."""
     started = line(type="system", subtype="task_started", task_id="b1", is_backgrounded=True)
     fed(stream, started, assistant(text("It runs.")), result(result="It runs."))
     stream.interrupt(stays=True)
@@ -175,7 +175,7 @@ def test_an_interrupt_between_turns(stream: ClaudeConversation) -> None:
 
 
 def test_an_interrupt_that_hits_the_turn_of_a_message(stream: ClaudeConversation) -> None:
-    """The turn before had ended by itself meanwhile."""
+    """The turn before it had already ended."""
     message = told(stream)
     stream.interrupt(stays=True)
     (wish,) = said(stream)
@@ -194,7 +194,7 @@ def test_a_refused_interrupt_is_told(stream: ClaudeConversation) -> None:
 
 
 def test_stopped_it_takes_up_no_message_that_it_has(stream: ClaudeConversation) -> None:
-    """The turn that the program begins with one is ended, too."""
+    """A stop also ends the turn that an unread message starts."""
     message = told(stream)
     stream.interrupt(stays=False)
     first = said(stream)
@@ -214,7 +214,7 @@ def test_stopped_while_it_waits_it_goes_at_once(stream: ClaudeConversation) -> N
     assert is_over(stream) and RunReason.INTERRUPTED == decide(stream.facts).reason
 
 
-# --- what it asks ---
+# --- its requests ---
 
 
 @pytest.mark.parametrize(
@@ -238,7 +238,7 @@ def test_stopped_while_it_waits_it_goes_at_once(stream: ClaudeConversation) -> N
 def test_leave_for_a_call(
     stream: ClaudeConversation, tool: str, arguments: dict[str, Any], expected: dict[str, Any]
 ) -> None:
-    """What is asked is what would be done, in the one vocabulary of tools."""
+    """A request names the call's effect, with subdeck's names of tools."""
     (request,) = fed(stream, asks(tool, **arguments))
     assert isinstance(request, Request)
     assert {"kind": RequestKind.PERMISSION, "id": "r1", "tool_call_id": "t1", **expected} == {
@@ -260,7 +260,7 @@ def test_leave_for_a_call(
 def test_the_word_about_a_call(
     stream: ClaudeConversation, verdict: Verdict, word: str, expected: dict[str, Any]
 ) -> None:
-    """It is said once; what does not fit is denied."""
+    """The reply is sent once. A reply that doesn't fit is denied."""
     fed(stream, asks(command="ls"))
     for _ in range(2):
         stream.reply("r1", verdict, word)
@@ -288,7 +288,7 @@ def test_what_a_server_asks(
     word: str,
     expected: dict[str, Any],
 ) -> None:
-    """The form of an MCP server, or the page that it wants to be visited, are shown and answered as such."""
+    """A form or a page of an MCP server is shown and answered as such."""
     asked = {"subtype": "elicitation", "mcp_server_name": "shop", "message": "How many?", **wish}
     (request,) = fed(stream, line(type="control_request", request_id="r1", request=asked))
     assert isinstance(request, Request)
@@ -303,7 +303,7 @@ def test_what_a_server_asks(
 def test_questions_are_answered_by_their_headers(
     stream: ClaudeConversation, headers: str, names: tuple[str, ...]
 ) -> None:
-    """Where they differ; by their numbers else."""
+    """Fields are named by their headers, or by numbers if two headers are the same."""
     questions = [{"question": f"Q{number}?", "header": header} for number, header in enumerate(headers)]
     (request,) = fed(stream, asks("AskUserQuestion", questions=questions))
     assert names == tuple(field.name for field in getattr(request, "fields", ()))
@@ -314,7 +314,7 @@ def test_questions_are_answered_by_their_headers(
 
 
 def test_what_it_takes_back(stream: ClaudeConversation) -> None:
-    """By its own word, or with the end of the turn; a reply to it is not passed on."""
+    """Requests are withdrawn by the agent or by the end of the turn, and later replies are not sent."""
     fed(stream, asks(number="r1"), asks(number="r2"))
     events = fed(stream, line(type="control_cancel_request", request_id="r1"), ABORTED)
     assert [("r1", Verdict.WITHDRAWN), ("r2", Verdict.WITHDRAWN)] == [
@@ -325,7 +325,7 @@ def test_what_it_takes_back(stream: ClaudeConversation) -> None:
 
 
 def test_an_absurd_question(stream: ClaudeConversation) -> None:
-    """One that cannot be repeated in the answer, so deep as it is, is refused as one that is not known."""
+    """A question nested too deeply to be repeated in the answer is refused like an unknown request."""
     for depth in (200, 990, 993, 995, 5000):
         deep = b'{"x":' * depth + b"1" + b"}" * depth
         wish = b'{"subtype":"can_use_tool","tool_name":"Bash","input":' + deep + b"}"
@@ -339,7 +339,7 @@ def test_what_it_repeats_is_asked_once(stream: ClaudeConversation) -> None:
 
 
 def test_what_is_not_known_here_is_answered(stream: ClaudeConversation) -> None:
-    """A request without an answer would hold the child up."""
+    """Without an answer to its request, the agent would wait forever."""
     assert [] == fed(stream, line(type="control_request", request_id="r1", request={"subtype": "new"}))
     (response,) = said(stream)
     assert ("error", "r1") == (response["response"]["subtype"], response["response"]["request_id"])
@@ -350,7 +350,7 @@ def test_what_is_not_known_here_is_answered(stream: ClaudeConversation) -> None:
 
 @pytest.fixture
 def ruled(tmp_path: Path) -> ClaudeConversation:
-    """A stream of a run with rules, to which something was said already."""
+    """A stream of a run with rules and an early message."""
     (tmp_path / "prompt.md").write_text("Look.")
     rules = Permissions(allow=("read",), ask=("bash(git *)",), deny=("edit(x)",))
     stream = ClaudeConversation(Start(make_meta(talk=True, permissions=rules, cwd="/srv"), str(tmp_path)))
@@ -391,7 +391,7 @@ def test_stopped_before_it_began(ruled: ClaudeConversation) -> None:
 def test_it_is_made_to_ask_about_what_a_rule_mentions(
     ruled: ClaudeConversation, tool: str, arguments: dict[str, Any], asks_about_it: bool
 ) -> None:
-    """Also about what one allows, so that the records say so; and where the call is made is known from there."""
+    """It asks even about allowed calls, which are then recorded. The hook also gives the call's directory."""
     fed(ruled, answer(said(ruled)[0]))
     said(ruled)
     called = {"tool_name": tool, "tool_input": arguments, "tool_use_id": "t1", "cwd": "/srv/sub"}
@@ -404,11 +404,11 @@ def test_it_is_made_to_ask_about_what_a_rule_mentions(
     assert ("/srv/sub" if asks_about_it else "") == getattr(request, "cwd", None)
 
 
-# --- recordings, and what no agent should write ---
+# --- recordings, and invalid output ---
 
 
 def test_a_recorded_question_and_its_answer() -> None:
-    """A replay shows what was asked, and what was said to it."""
+    """A replay shows the requests and the replies."""
     stream = ClaudeConversation()
     events = fed(stream, *(CASES / "ask-allow" / "stdout.jsonl").read_bytes().splitlines())
     told = [event for event in events if isinstance(event, Request | Decision)]
@@ -428,7 +428,7 @@ ASKING = ["subtype", "tool_name", "input", "tool_use_id", "questions", "options"
     strategies.sampled_from(("Edit", "Bash", "AskUserQuestion")),
 )
 def test_nothing_makes_it_raise(lines: list[dict[str, Any]], arguments: dict[str, Any], tool: str) -> None:
-    """Whatever stands in the fields of a line, and whatever is said meanwhile, the reader goes on."""
+    """The reader continues with any values in the fields of a line, and with messages in between."""
     stream = ClaudeConversation()
     stream._is_recorded = stream.is_stdin_done = False
     stream.interrupt(stays=True)

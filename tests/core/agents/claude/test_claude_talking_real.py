@@ -26,7 +26,7 @@ pytestmark = pytest.mark.agents
 
 
 def waiting_shell(claude: Lab) -> dict[str, Any]:
-    """A command that goes on until the file `go` is there."""
+    """Return a call of a command that runs until the file `go` exists."""
     return call("Bash", command="touch started; while [ ! -e go ]; do sleep 0.05; done; rm started go; echo over")
 
 

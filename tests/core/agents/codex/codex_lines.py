@@ -1,4 +1,4 @@
-"""Messages of a Codex app-server, as tests write them, and what a stream says to it."""
+"""Messages of a Codex app-server in tests, and the requests of a stream."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the app-server of Codex writes, line by line, and what it is answered."""
+"""The output of Codex's app-server line by line, and the replies to it."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ from .codex_lines import (
 
 
 def begun() -> AppStream:
-    """A stream in the middle of its turn, of which nothing has come yet."""
+    """Return a stream at the start of its turn."""
     stream = AppStream()
     fed(stream, OPENED, TURN_STARTED)
     return stream
@@ -56,11 +56,11 @@ def talking(tmp_path: Path) -> AppStream:
     return AppStream(Talk(start(tmp_path)))
 
 
-# --- the talk ---
+# --- requests ---
 
 
 def test_each_request_follows_the_answer_of_the_one_before(talking: AppStream) -> None:
-    """A run is one thread and one turn; stdin is closed when the turn has ended."""
+    """A run is one thread and one turn. stdin is closed when the turn ends."""
     assert ["initialize"] == [request["method"] for request in said(talking)]
     fed(talking, INITIALIZED)
     assert ["initialized", "config/read"] == [request["method"] for request in said(talking)]
@@ -79,7 +79,7 @@ def test_each_request_follows_the_answer_of_the_one_before(talking: AppStream) -
 
 
 def test_a_thread_is_resumed_by_its_id(tmp_path: Path) -> None:
-    """What holds for a new thread holds for a resumed one, but for what the thread keeps itself."""
+    """A resumed thread gets the same parameters, except the ones stored with the thread."""
     stream = AppStream(Talk(start(tmp_path, "t-0", finalize=True)))
     said(stream)
     fed(stream, INITIALIZED)
@@ -91,7 +91,7 @@ def test_a_thread_is_resumed_by_its_id(tmp_path: Path) -> None:
 
 
 def test_no_server_is_started_that_no_list_names(tmp_path: Path) -> None:
-    """With a list of tools the MCP servers of the user's settings, and of the project's, are switched off by name."""
+    """A tool list turns off the MCP servers of the user and the project by name."""
     stream = AppStream(Talk(start(tmp_path, tools=Tools(policy="allow", resolved=("read",)))))
     said(stream)
     fed(stream, INITIALIZED)
@@ -104,7 +104,9 @@ def test_no_server_is_started_that_no_list_names(tmp_path: Path) -> None:
 
 
 def test_servers_know_whose_child_starts_them(talking: AppStream) -> None:
-    """Codex keeps its environment from them, and a server of ours must not offer a child to delegate."""
+    """MCP servers get the run's variables in their settings, so that subdeck's own server offers no delegation to an
+    agent.
+    """
     said(talking)
     fed(talking, INITIALIZED, SETTINGS)
     opening = said(talking)[-1]
@@ -113,7 +115,7 @@ def test_servers_know_whose_child_starts_them(talking: AppStream) -> None:
 
 
 def test_a_request_that_is_refused_ends_the_run(talking: AppStream) -> None:
-    """A conversation that is gone is the reason, in Codex's words."""
+    """If the conversation is gone, the reason is in Codex's words."""
     said(talking)
     fed(talking, INITIALIZED)
     refused = {"error": {"code": -32600, "message": "no rollout found for thread id t-0"}, "id": 3}
@@ -140,7 +142,7 @@ def test_a_request_that_is_refused_ends_the_run(talking: AppStream) -> None:
     ],
 )
 def test_a_question_is_declined(talking: AppStream, method: str, params: dict[str, Any], result: object) -> None:
-    """Nobody is there to answer: what is asked for is not allowed, and the run says so in a warning."""
+    """In a non-interactive run, a request is declined with a warning."""
     said(talking)
     (notice,) = fed(talking, {"method": method, "id": 7, "params": {"threadId": THREAD, **params}})
     assert isinstance(notice, Notice) and "warning" == notice.level
@@ -149,7 +151,7 @@ def test_a_question_is_declined(talking: AppStream, method: str, params: dict[st
 
 
 def test_an_unknown_question_is_answered_with_an_error(talking: AppStream) -> None:
-    """Codex does not wait for ever for what a newer version asks."""
+    """An unknown request of a newer Codex gets an error, so Codex doesn't wait forever."""
     said(talking)
     fed(talking, {"method": "item/newThing/request", "id": "a", "params": {}})
     (answer,) = said(talking)
@@ -157,7 +159,7 @@ def test_an_unknown_question_is_answered_with_an_error(talking: AppStream) -> No
 
 
 def test_a_result_is_handed_over_by_a_tool_of_ours(talking: AppStream) -> None:
-    """A call that is no result is refused with the reason, and the corrected one is taken."""
+    """An invalid result is refused with the reason, and the corrected one is accepted."""
     said(talking)
     fed(talking, OPENED, TURN_STARTED)
     said(talking)
@@ -180,7 +182,7 @@ def test_a_result_is_handed_over_by_a_tool_of_ours(talking: AppStream) -> None:
 
 
 def test_only_the_own_thread_is_read() -> None:
-    """Agents that Codex starts write to the same pipe: their words are not the answer, their end is not the run's."""
+    """Agents that Codex starts write to the same pipe, but their text and end are not the run's."""
     stream = begun()
     events = fed(
         stream,
@@ -196,7 +198,7 @@ def test_only_the_own_thread_is_read() -> None:
 
 
 def test_what_agents_of_codex_cost_is_counted() -> None:
-    """Their tokens are paid by this run, and do not end the turn of ours."""
+    """Their tokens count for this run, and don't end its turn."""
     stream = begun()
     fed(stream, item("started", "commandExecution", command="ls"), usage(300, 300, "u-2", "t-2"))
     assert 300 == stream.facts.usage.input
@@ -205,7 +207,7 @@ def test_what_agents_of_codex_cost_is_counted() -> None:
 
 
 def test_usage_of_earlier_runs_is_left_out() -> None:
-    """A resumed thread first tells what it has used so far, by its old turn."""
+    """A resumed thread first reports its earlier usage, with the id of its old turn."""
     stream = AppStream()
     fed(stream, OPENED, usage(900, 100, "u-0"), TURN_STARTED)
     (paid,) = fed(stream, usage(1000, 100))
@@ -226,7 +228,7 @@ def test_usage_of_earlier_runs_is_left_out() -> None:
     ids=["command", "tool", "result", "part of the message", "text", "another agent's"],
 )
 def test_a_call_says_that_another_turn_follows(started: dict[str, Any], turns: int) -> None:
-    """It does so before Codex counts the message, which then counts once."""
+    """The turn counts before Codex reports its tokens, and it counts once."""
     stream = begun()
     fed(stream, OPENED, TURN_STARTED, started)
     assert (turns, bool(turns)) == (stream.facts.turns, stream.facts.wants_turn)
@@ -242,7 +244,7 @@ def test_a_refused_result_says_that_another_turn_follows(talking: AppStream) -> 
 
 
 def test_what_a_message_used_that_was_broken_off_is_not_known() -> None:
-    """Codex tells no tokens of a message of which it has not read the end: it is a turn, and its tokens are missing."""
+    """Codex reports no tokens for a cut message: it counts as a turn with unknown tokens."""
     stream = begun()
     fed(stream, OPENED, TURN_STARTED, item("started", "commandExecution", command="ls"), ended("interrupted"))
     killed = begun()
@@ -258,7 +260,7 @@ def test_the_same_sum_twice_is_one_message() -> None:
 
 
 def test_an_answer_cut_by_its_length_is_a_model_error() -> None:
-    """What had been written is kept, as a part."""
+    """The text so far is kept as partial."""
     stream = begun()
     words = "Incomplete response returned, reason: max_output_tokens"
     fed(
@@ -332,7 +334,7 @@ def test_a_retry_is_told_with_its_reason() -> None:
     ],
 )
 def test_an_error_of_the_provider_is_told_in_words(fault: dict[str, Any], words: str) -> None:
-    """No raw JSON; the class of the error where Codex gives one."""
+    """The message has no raw JSON, and has the class of the error if Codex reports it."""
     stream = begun()
     fed(stream, ended("failed", error=fault))
     outcome = decide(stream.facts)
@@ -355,14 +357,16 @@ def test_an_end_in_the_middle_of_a_message_keeps_what_was_written() -> None:
 
 
 def test_nothing_counts_without_the_end_of_the_turn() -> None:
-    """A whole message is no completed run: Codex may have been about to call a tool."""
+    """A complete message does not complete a run, because Codex may call a tool after it."""
     stream = begun()
     fed(stream, item("completed", "agentMessage", text="Done."), usage(100, 100))
     assert not stream.facts.finished and None is stream.finished_after
 
 
 def test_a_turn_that_codex_begins_by_itself(talking: AppStream) -> None:
-    """A run is one turn: what begins while its child is told to go takes nothing back. A recording may have more."""
+    """A run is one turn: a turn that starts after the agent got the exit request changes nothing. A recording may have
+    more.
+    """
     for stream, is_finished in ((talking, True), (AppStream(), False)):
         fed(stream, OPENED, TURN_STARTED, item("completed", "agentMessage", text="Done."), ended("completed"))
         another = {"method": "turn/started", "params": {"threadId": THREAD, "turn": {"id": "u-2"}}}
@@ -402,7 +406,7 @@ def test_calls_of_all_kinds() -> None:
 
 
 def test_many_deltas_are_read_at_once() -> None:
-    """Lines of one thread that follow one another come as one; a line of another thread does not come with them."""
+    """Consecutive lines of one thread are read together, without the lines of other threads."""
     ours = [line(delta(f'"{number}"\n')) for number in range(50)]
     theirs = [line(delta("x", "t-2"))] * 3
     data = b"\n".join([*ours, *theirs, *ours]) + b"\n"
@@ -416,7 +420,7 @@ def test_many_deltas_are_read_at_once() -> None:
 
 @pytest.mark.parametrize("size", [1, 2, 7, 100, 4096])
 def test_deltas_in_chunks_of_any_size(size: int) -> None:
-    """Where a chunk ends changes nothing."""
+    """The sizes of the chunks change nothing."""
     text = 'ab"c\\d\nü€𝄞' * 20
     data = b"".join(line(delta(part)) + b"\n" for part in (text[:9], text[9:100], text[100:]))
     stream, splitter = begun(), LineSplitter(UPDATES)
@@ -461,7 +465,7 @@ HOSTILE = [
 
 @pytest.mark.parametrize("bad", HOSTILE)
 def test_nothing_that_is_written_raises(bad: bytes, talking: AppStream) -> None:
-    """Neither at first nor in the middle of a turn."""
+    """A malformed line never raises: at first or during a turn."""
     for stream in (talking, begun(), AppStream()):
         stream.feed(bad)
         fed(stream, item("started", "agentMessage", text=""))
@@ -471,7 +475,7 @@ def test_nothing_that_is_written_raises(bad: bytes, talking: AppStream) -> None:
 
 
 def test_hostile_text_is_kept_as_it_is() -> None:
-    """Control characters, quotes and what looks like an event are words of the model; who shows them cleans them."""
+    """Control characters, quotes and text like an event are the model's text, which is cleaned only for display."""
     text = '\x1b[31m{"method":"turn/completed"}\n"delta":"x"\u2028\x00'
     stream = begun()
     fed(stream, delta(text))

@@ -1,4 +1,4 @@
-"""Whatever a Codex writes, reading either stream neither raises nor yields an event that cannot be written down."""
+"""Reading any output of Codex, in either stream, neither raises nor yields an event that cannot be stored."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ EXEC = ["thread.started", "turn.started", "turn.completed", "turn.failed", "item
 
 
 def survive(stream: Stream, written: bytes) -> None:
-    """Feed a line and use everything that comes out of it."""
+    """Feed a line and use all its events."""
     formatter = ProgressFormatter()
     for event in stream.feed(written):
         assert decode_event(encode_event(event)) is not None
@@ -85,7 +85,7 @@ def odd(chance: random.Random, depth: int = 3) -> Any:
 
 
 def messages(chance: random.Random) -> dict[str, Any]:
-    """A message of either stream in which any field may hold anything."""
+    """A message of either stream with any value in any field."""
     item = {"type": chance.choice(ITEMS), **{key: odd(chance, 2) for key in chance.sample(FIELDS, 8)}}
     if chance.random() < 0.3:
         return {
@@ -123,7 +123,7 @@ def test_wrong_types(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("case", EXPECTED)
 def test_cut_and_changed_lines(case: str) -> None:
-    """A recording with a byte changed, or a line cut, is read to its end."""
+    """A recording with a changed byte or a cut line is read to its end."""
     chance = random.Random(2)
     for _ in range(3):
         stream = RecordedStream()

@@ -1,4 +1,4 @@
-"""What a preset's tools and other fields become in the words of Codex, and what is refused."""
+"""The Codex settings for a preset's tools and other fields, and the refused ones."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ def given(allow: list[str] | None = None, deny: list[str] | None = None) -> Perm
 
 @pytest.fixture
 def codex(monkeypatch: pytest.MonkeyPatch) -> agent.CodexAgent:
-    """A Codex whose app-server can be used."""
+    """A Codex with a usable app-server."""
     monkeypatch.setattr(agent, "app_server_problem", lambda command: "")
     return agent.CodexAgent()
 
 
 @pytest.fixture
 def old_codex(monkeypatch: pytest.MonkeyPatch) -> agent.CodexAgent:
-    """One that has `codex exec` alone."""
+    """A Codex with only `codex exec`."""
     monkeypatch.setattr(agent, "app_server_problem", lambda command: "it has no app-server")
     return agent.CodexAgent()
 
@@ -47,7 +47,7 @@ def choice() -> Any:
 
 
 def test_without_a_list_the_users_own_permissions_hold() -> None:
-    """Codex is told nothing, and above all not to do without its sandbox."""
+    """Codex gets no permission settings, above all none that turns off its sandbox."""
     assert Permissions() == given()
 
 
@@ -63,14 +63,14 @@ def test_a_list_with_a_writer_writes_in_the_project(name: str) -> None:
 
 
 def test_no_tools_are_no_tools() -> None:
-    """The shell, the web and what could start other agents are switched off."""
+    """The shell, the web and nested agents are turned off."""
     permissions = given([])
     assert ("read-only", True, True) == (permissions.sandbox, permissions.web_search_off, permissions.servers_off)
     assert {"shell_tool", "unified_exec", "multi_agent", "view_image"} <= set(permissions.features_off)
 
 
 def test_only_the_web() -> None:
-    """A list may name what Codex alone has."""
+    """A list may name tools that only Codex has."""
     permissions = given(["web_search"])
     assert not permissions.web_search_off
     assert "shell_tool" in permissions.features_off
@@ -83,7 +83,7 @@ def test_denied_writing_is_a_read_only_sandbox() -> None:
 
 @pytest.mark.parametrize("name", ["Agent", "Task"])
 def test_denied_agents_are_not_started(name: str) -> None:
-    """Who denies nested agents by the name that other programs have for it means those of Codex, too."""
+    """The other programs' names of nested agents also deny those of Codex."""
     assert "multi_agent" in given(deny=[name]).features_off
     assert "" == denied_in_part(resolve_tools(None, [name], offer=OFFER))
     assert () == given(deny=["web_search"]).features_off
@@ -91,7 +91,7 @@ def test_denied_agents_are_not_started(name: str) -> None:
 
 @pytest.mark.parametrize("denied", [["bash"], ["read"], ["edit"], ["write", "bash"], ["grep", "edit", "write"]])
 def test_a_denial_that_cannot_be_kept_is_refused(codex: agent.CodexAgent, denied: list[str]) -> None:
-    """The error names the field, the agent and a way out."""
+    """The error names the field, the agent and the way out."""
     tools = resolve_tools(None, denied, offer=OFFER)
     with pytest.raises(UsageError) as refused:
         codex.settle(choice(), Wanted(tools=tools))
@@ -114,7 +114,7 @@ def test_a_model_of_another_provider_is_refused(codex: agent.CodexAgent) -> None
 
 
 def test_what_only_the_app_server_can_do(old_codex: agent.CodexAgent) -> None:
-    """Without it a run says what is less, and what is missing altogether is refused by its field."""
+    """Without the app-server, a note lists the limits, and unsupported fields are refused by name."""
     (notice,) = old_codex.settle(choice(), Wanted())
     assert "shows no text until a message is complete" in notice
     for field, wanted in (("structured_result", Wanted(finalize=True)), ("max_turns", Wanted(max_turns=3))):
@@ -129,7 +129,7 @@ def test_what_only_the_app_server_can_do(old_codex: agent.CodexAgent) -> None:
 
 
 def test_context_files(tmp_path: Path) -> None:
-    """AGENTS.md is left out where the preset says so, and where its own words take the place of Codex's."""
+    """AGENTS.md is omitted if the preset turns it off, or if the preset's prompt replaces Codex's."""
     trusting = OwnSettings(projects={"/srv/shop": {"trust_level": "trusted"}})
     assert {} == settings_of(start(tmp_path).meta, trusting)
     assert {"project_doc_max_bytes": 0} == settings_of(start(tmp_path, context_files=False).meta, trusting)
@@ -139,7 +139,7 @@ def test_context_files(tmp_path: Path) -> None:
 
 
 def test_project_resources(tmp_path: Path) -> None:
-    """A project that the user trusts is not trusted for this run, wherever in it the run is."""
+    """A trusted project is untrusted in this run, in any directory of it."""
     below = tmp_path / "shop" / "below"
     below.mkdir(parents=True)
     (tmp_path / "shop" / ".git").mkdir()
@@ -158,7 +158,7 @@ def test_prompts(tmp_path: Path, mode: PromptMode, field: str) -> None:
 
 
 def test_who_serves_a_model(codex: agent.CodexAgent, world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Models of OpenAI, where a key or a login is seen; nothing is started to find out."""
+    """Codex serves OpenAI models if a key or login is found, without starting a program."""
     monkeypatch.setenv("CODEX_HOME", str(world / "codex"))
     choice = AgentChoice("codex", ("codex",), (), False, kind="codex")
     assert not codex.serves(choice, "openai")
@@ -176,13 +176,13 @@ def test_who_serves_a_model(codex: agent.CodexAgent, world: Path, monkeypatch: p
 
 
 def flags(words: tuple[str, ...]) -> dict[str, Any]:
-    """Return the settings in an argv as Codex reads them."""
+    """Return the settings in an argv, as Codex reads them."""
     pairs = [words[number + 1] for number, word in enumerate(words) if word == "-c"]
     return tomllib.loads("\n".join(pairs))
 
 
 def test_exec_says_the_same(tmp_path: Path, world: Path) -> None:
-    """Everything but the prompts stands in argv."""
+    """Everything except the prompts is in argv."""
     tools = Tools(policy="allow", resolved=("read",), starts_servers=False)
     begun = start(
         tmp_path,
@@ -209,7 +209,7 @@ def test_exec_says_the_same(tmp_path: Path, world: Path) -> None:
 
 
 def test_no_prompt_stands_in_an_argv(tmp_path: Path, world: Path) -> None:
-    """What `codex exec` takes beside its own words it takes in argv only: then they come before the task, by stdin."""
+    """`codex exec` takes an added prompt only in argv, so it goes before the task on stdin instead."""
     (tmp_path / "system-prompt.md").write_text("SECRET WORDS")
     appended = start(tmp_path, system_prompt_path="system-prompt.md")
     command, stream = _exec_run.exec_command(appended), _exec_run.exec_stream(appended)
@@ -226,7 +226,7 @@ def test_a_session_that_is_not_kept(tmp_path: Path, world: Path) -> None:
 
 
 def test_exec_starts_none_of_the_servers(tmp_path: Path, world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With a list of tools the MCP servers in the user's settings are switched off by name."""
+    """A tool list turns off the MCP servers in the user's settings by name."""
     monkeypatch.setenv("CODEX_HOME", str(tmp_path))
     (tmp_path / "config.toml").write_text('[mcp_servers.shop]\ncommand = "x"\n')
     listed = start(tmp_path, tools=Tools(policy="allow", resolved=("read",)))
@@ -236,7 +236,7 @@ def test_exec_starts_none_of_the_servers(tmp_path: Path, world: Path, monkeypatc
 
 
 def test_what_a_conversation_had_used(tmp_path: Path, world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """`codex exec` does not say it, but the file of the conversation does, wherever the settings have Codex keep it."""
+    """`codex exec` doesn't report it, but the conversation's file has it, in any `CODEX_HOME` from the settings."""
     day = tmp_path / "sessions" / "2026" / "11" / "22"
     day.mkdir(parents=True)
     thread = "01a2019b-3fe4-7b72-8a44-0d3867fc1c7b"
@@ -259,7 +259,7 @@ def a_program(directory: Path, *lines: str) -> tuple[str, ...]:
 
 @pytest.mark.processes
 def test_a_program_is_asked_once_for_its_protocol(tmp_path: Path, world: Path) -> None:
-    """The answer is kept until the program is another one."""
+    """The answer is cached until the program changes."""
     command = a_program(tmp_path, "echo unknown subcommand >&2", "exit 2")
     problems = [_program.app_server_problem(command) for _ in range(3)]
     assert ["its app-server does not describe its protocol: unknown subcommand"] * 3 == problems
@@ -273,7 +273,7 @@ def test_a_program_is_asked_once_for_its_protocol(tmp_path: Path, world: Path) -
 
 @pytest.mark.processes
 def test_a_program_that_takes_no_messages(tmp_path: Path, world: Path) -> None:
-    """Its app-server is used all the same, one way."""
+    """Its app-server is still used, for non-interactive runs."""
     for title, fields in _program._USED.items():
         schema = {"properties": {name: {} for name in fields}}
         (tmp_path / f"{title}.json").write_text(json.dumps(schema))

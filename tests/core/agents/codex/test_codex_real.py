@@ -29,7 +29,7 @@ LONG = "echo begun; sleep 300"
 
 @pytest.fixture
 def by_exec(codex: Lab) -> Lab:
-    """A Codex whose app-server cannot be used, as one of another version."""
+    """A Codex whose app-server cannot be used, like one of another version."""
     command = tuple(codex.engine.settings.agents["codex"].command)
     assert "" == _program.app_server_problem(command)
     file = _program._cache_file(command)
@@ -80,7 +80,7 @@ def test_a_conversation_goes_on_by_its_id(codex: Lab, home: Path) -> None:
 
 
 def test_a_session_that_is_not_kept(codex: Lab, home: Path) -> None:
-    """With `session: none`, nothing of the conversation is kept."""
+    """With `session: none`, the conversation is not kept."""
     codex.preset("session: none")
     codex.script(said("One."))
     ended = result_of(codex.engine, codex.run())

@@ -1,4 +1,4 @@
-"""Every recorded stream of a real Codex, of both kinds, replays to how that run honestly ended."""
+"""Every recorded stream of a real Codex, of both kinds, replays to its correct outcome."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ EXPECTED: dict[str, tuple[str, str, str]] = {
     "api-400": ("failed", "model_error", "too many things"),
     "api-429-final": ("failed", "model_error", TOO_MANY),
     "app-ask-accept": ("completed", "done", "Done."),
-    # The recorder interrupted it; of a run of ours the stop request would say so.
+    # Interrupted by the recorder. In a real run, the stop request would be the reason.
     "app-interrupt": ("aborted", "interrupted", "the agent was interrupted"),
     "app-steer": ("completed", "done", "Counted, and bananas."),
     "app-text": ("completed", "done", "The shop needs one variable."),
@@ -62,13 +62,15 @@ def only(kind: type, case: str) -> list:
 
 
 def test_every_recording_is_expected() -> None:
-    """No recording lies about without an expected outcome."""
+    """Every recording has an expected outcome."""
     assert sorted(EXPECTED) == sorted(directory.name for directory in CODEX.iterdir())
 
 
 @pytest.mark.parametrize("case", EXPECTED)
 def test_recording_becomes_a_run(case: str, tmp_path: Path) -> None:
-    """Each is known as Codex's by its first lines, and leaves the run directory of its living form."""
+    """Each recording is recognized as Codex's by its first lines, and leaves a run directory like that of a
+    live run.
+    """
     assert "codex" == recorded_kind(lines_of(case)[:20])
     files = CODEX / case
     result = replay(
@@ -90,13 +92,13 @@ def test_recording_becomes_a_run(case: str, tmp_path: Path) -> None:
 
 @pytest.mark.processes
 def test_cli_replays(project_dir: Path) -> None:
-    """The command needs no word about which agent wrote a recording."""
+    """`replay` recognizes the agent of a recording."""
     shown = subdeck("replay", str(CODEX / "app-text" / "stdout.jsonl"), cwd=project_dir)
     assert (0, "The shop needs one variable.\n") == (shown.code, shown.out)
 
 
 def test_a_command_and_its_failure() -> None:
-    """A command is shown as the model wrote it, with what it printed and its exit code."""
+    """A command is shown as the model wrote it, with its output and exit code."""
     for case in ("exec-fail", "read-only-write"):
         (call,), (result,) = only(ToolCall, case), only(ToolResult, case)
         assert ("bash", "bash", call.tool_call_id) == (call.tool_name, result.tool_name, result.tool_call_id)
@@ -115,7 +117,7 @@ def test_a_patch() -> None:
 
 
 def test_thinking_and_tokens() -> None:
-    """Both streams tell the summary of the model's thoughts; input from a cache is counted apart."""
+    """Both streams have the model's reasoning summary, and count cached input separately."""
     for case in ("text-reasoning", "app-text"):
         assert ["A short answer will do."] == [event.text for event in only(Thinking, case)]
         (usage,) = only(UsageReported, case)
@@ -123,7 +125,7 @@ def test_thinking_and_tokens() -> None:
 
 
 def test_a_dropped_connection_is_a_retry() -> None:
-    """The words that came before it stay in the record; the last message is the answer."""
+    """The text before the drop stays in the log, and the last message is the answer."""
     assert ["It begins and", "The whole answer."] == [event.text for event in only(AssistantText, "reconnects")]
     (retry,) = only(Retry, "reconnects")
     assert (1, 1) == (retry.attempt, retry.max_attempts)
@@ -137,19 +139,19 @@ def test_a_warning_of_codex_is_no_end() -> None:
 
 
 def test_usage_of_a_resumed_run_alone() -> None:
-    """`codex exec` counts a whole conversation: what it had used before is taken off."""
+    """`codex exec` counts the whole conversation, so the earlier usage is subtracted."""
     stream = ExecStream(earlier=Tokens(input=4850, cached=3400, output=87))
     events_of("resume-2", stream)
     assert Usage(input=1450, output=87, cache_read=3400, turns=1, unpriced=4937) == stream.facts.usage
 
 
 def test_usage_by_turn() -> None:
-    """The app-server tells what each message cost, and the message that calls a tool asks for another turn."""
+    """The app-server reports the tokens of each message, and a message with a tool call wants another turn."""
     assert ["toolUse", "stop"] == [event.stop_reason for event in only(UsageReported, "app-steer")]
 
 
 def test_where_the_conversation_lies() -> None:
-    """The app-server says which file it keeps; `exec` says the id."""
+    """The app-server reports the file of the conversation, and `exec` only its id."""
     stream = CHILD.stream()
     for line in lines_of("app-text"):
         stream.feed(line)
@@ -159,7 +161,7 @@ def test_where_the_conversation_lies() -> None:
 
 
 def test_the_sentence_is_seen_while_it_is_written() -> None:
-    """Deltas are what the model is writing; the whole message takes their place."""
+    """Deltas are the text being written, until the complete message replaces them."""
     stream = CHILD.stream()
     seen: set[str] = set()
     for line in lines_of("app-text"):

@@ -24,7 +24,7 @@ WHOLE = [MessageState.ACCEPTED, MessageState.DELIVERED]
 
 
 def escalated(words: str) -> dict[str, object]:
-    """A turn of the model in which it wants to run a command outside the sandbox."""
+    """A model's turn that requests to run a command outside the sandbox."""
     return call("exec_command", cmd=words, sandbox_permissions="require_escalated", justification="It is needed.")
 
 

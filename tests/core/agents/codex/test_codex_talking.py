@@ -1,4 +1,4 @@
-"""What is said to a Codex that works, what it asks meanwhile, and how it is answered."""
+"""Messages to a working Codex, its requests, and the replies."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ COMMAND = told("item/commandExecution/requestApproval", itemId="i-1", command="/
 
 @pytest.fixture
 def starting(tmp_path: Path) -> CodexConversation:
-    """A stream whose child is being started."""
+    """A stream whose agent is starting."""
     return CodexConversation(Talk(start(tmp_path, talk=True)))
 
 
@@ -52,7 +52,7 @@ def begins(turn: str) -> dict[str, Any]:
 
 
 def shows(message: str) -> dict[str, Any]:
-    """Codex has put a message into its thread."""
+    """Return the line for a message that Codex added to its thread."""
     return item("started", "userMessage", clientId=message)
 
 
@@ -76,7 +76,7 @@ def is_over(stream: CodexConversation) -> bool:
 
 
 def test_a_message_is_told_to_the_turn_that_runs(working: CodexConversation) -> None:
-    """It is delivered when it stands in the thread, not when Codex took it."""
+    """It is delivered when it appears in the thread, not when Codex accepts it."""
     working.tell("m", "Say bananas.")
     (steer,) = said(working)
     assert ("turn/steer", THREAD, TURN, "Say bananas.", "m") == (
@@ -93,7 +93,7 @@ def test_a_message_is_told_to_the_turn_that_runs(working: CodexConversation) -> 
 
 
 def test_a_message_waits_for_the_first_turn(starting: CodexConversation) -> None:
-    """What is said while the child starts is told as soon as it listens."""
+    """A message sent while Codex starts waits for the first turn."""
     starting.tell("m", "And this.")
     fed(starting, INITIALIZED, SETTINGS, OPENED)
     assert "turn/steer" not in [request["method"] for request in said(starting)]
@@ -102,7 +102,7 @@ def test_a_message_waits_for_the_first_turn(starting: CodexConversation) -> None
 
 
 def test_a_message_that_comes_as_the_turn_ends_gets_one_of_its_own(working: CodexConversation) -> None:
-    """The run goes on until the message had its turn."""
+    """The run continues until the message had its turn."""
     working.tell("m", "One more thing.")
     (steer,) = said(working)
     fed(working, ended("completed"))
@@ -124,7 +124,7 @@ def test_a_message_that_was_taken_and_never_shown_is_told_again(working: CodexCo
 
 
 def test_a_turn_that_takes_no_messages(working: CodexConversation) -> None:
-    """As one that only compacts: what is said then follows it, in the order in which it was said."""
+    """After a refusal, such as during compaction, later messages wait for the next turn, in their order."""
     working.tell("m", "First.")
     fed(working, refusal(said(working)[0], "cannot steer a compact turn"))
     working.tell("n", "Second.")
@@ -142,7 +142,7 @@ def test_a_turn_that_takes_no_messages(working: CodexConversation) -> None:
 
 
 def test_a_message_that_codex_does_not_take_at_all(working: CodexConversation) -> None:
-    """It is refused in the words of Codex, and the run ends as it would have."""
+    """It is refused with Codex's reason, and the run's outcome stays the same."""
     working.tell("m", "x" * 9)
     steer = said(working)[0]
     fed(working, item("completed", "agentMessage", text="Done."), ended("completed"), refusal(steer, "too long"))
@@ -163,7 +163,7 @@ def interrupted(stream: CodexConversation) -> list[Event]:
 
 
 def test_an_interrupted_child_waits_for_what_is_said_next(working: CodexConversation) -> None:
-    """Its text is kept; the next message begins a turn, whose end is the run's."""
+    """Its text is kept. The next message starts a turn, and the end of that turn ends the run."""
     fed(working, item("completed", "agentMessage", text="So far."))
     events = interrupted(working)
     assert [Interrupted] == [type(event) for event in events]
@@ -191,7 +191,7 @@ def test_an_interrupted_child_to_which_nothing_is_said(working: CodexConversatio
 
 
 def test_what_was_told_before_an_interrupt_is_told_again(working: CodexConversation) -> None:
-    """Codex forgets what had not reached its thread; it begins the next turn, at once."""
+    """Codex drops messages that are not in its thread yet, so they start the next turn at once."""
     working.tell("m", "Rather this.")
     fed(working, answer(said(working)[0], turnId=TURN))
     events = interrupted(working)
@@ -202,7 +202,7 @@ def test_what_was_told_before_an_interrupt_is_told_again(working: CodexConversat
 
 
 def test_what_is_said_while_a_turn_is_being_interrupted(working: CodexConversation) -> None:
-    """It does not go to the turn that is about to end."""
+    """It is not sent to the turn that is about to end."""
     working.interrupt(stays=True)
     said(working)
     working.tell("m", "Rather this.")
@@ -212,7 +212,7 @@ def test_what_is_said_while_a_turn_is_being_interrupted(working: CodexConversati
 
 
 def test_an_interrupt_before_the_first_turn(starting: CodexConversation) -> None:
-    """It is carried out as soon as there is something to interrupt."""
+    """The interrupt is sent as soon as a turn starts."""
     starting.interrupt(stays=True)
     fed(starting, INITIALIZED, SETTINGS, OPENED)
     said(starting)
@@ -223,7 +223,7 @@ def test_an_interrupt_before_the_first_turn(starting: CodexConversation) -> None
 
 
 def test_an_interrupt_that_comes_as_the_turn_ends(working: CodexConversation) -> None:
-    """The turn was whole: the run is done, and the refused request is not worth a word."""
+    """The turn was complete: the run is done, and the refused request is not reported."""
     working.interrupt(stays=True)
     (request,) = said(working)
     fed(working, item("completed", "agentMessage", text="Done."))
@@ -232,7 +232,7 @@ def test_an_interrupt_that_comes_as_the_turn_ends(working: CodexConversation) ->
 
 
 def test_an_interrupt_that_is_refused(working: CodexConversation) -> None:
-    """The turn goes on, and takes messages again."""
+    """The turn continues and accepts messages again."""
     working.interrupt(stays=True)
     (request,) = said(working)
     working.tell("m", "Rather this.")
@@ -243,7 +243,7 @@ def test_an_interrupt_that_is_refused(working: CodexConversation) -> None:
 
 @pytest.mark.parametrize("when", ["starting", "working", "interrupted"])
 def test_a_soft_stop(starting: CodexConversation, when: str) -> None:
-    """The turn is ended by Codex's own means, then the child has nothing more to do."""
+    """The turn ends through Codex's protocol. Then the agent has nothing left to do."""
     if when != "starting":
         fed(starting, INITIALIZED, SETTINGS, OPENED, TURN_STARTED)
         said(starting)
@@ -262,7 +262,7 @@ def test_a_soft_stop(starting: CodexConversation, when: str) -> None:
 
 
 def with_id(message: dict[str, Any], id_: object = 0) -> dict[str, Any]:
-    """Make a request of what would be a notification."""
+    """Turn a notification into a request."""
     return {"method": message["method"], "id": id_, "params": message["params"]}
 
 
@@ -278,7 +278,7 @@ def asked(stream: CodexConversation, message: dict[str, Any], id_: object = 0) -
     [(Verdict.ALLOW, "accept"), (Verdict.ALLOW_RUN, "accept"), (Verdict.DENY, "decline")],
 )
 def test_a_command_is_asked_for(working: CodexConversation, verdict: Verdict, decision: str) -> None:
-    """Exactly as it would be run, and where."""
+    """The request shows the exact command and its directory."""
     request = asked(working, COMMAND)
     assert (RequestKind.PERMISSION, "bash", "rm x", "/srv/shop", "i-1") == (
         request.kind,
@@ -294,7 +294,7 @@ def test_a_command_is_asked_for(working: CodexConversation, verdict: Verdict, de
 
 
 def test_the_word_of_a_denial_reaches_the_model(working: CodexConversation) -> None:
-    """The protocol has no place for it, so it is said to the turn before the denial is."""
+    """The protocol has no field for the reason, so a message to the turn is sent before the denial."""
     request = asked(working, COMMAND)
     working.reply(request.id, Verdict.DENY, "use git rm")
     steer, denial = said(working)
@@ -305,7 +305,7 @@ def test_the_word_of_a_denial_reaches_the_model(working: CodexConversation) -> N
 
 
 def test_an_edit_is_asked_for_with_its_diff(working: CodexConversation) -> None:
-    """The question itself does not have it: it stands in the item that it is about."""
+    """The diff comes from the item, because the request doesn't have it."""
     changes = [
         {"path": "/srv/shop/new.py", "kind": {"type": "add"}, "diff": "a\nb\n"},
         {"path": "/srv/shop/old.py", "kind": {"type": "update", "move_path": None}, "diff": "@@ -1 +1 @@\n-a\n+b\n"},
@@ -324,7 +324,7 @@ def test_an_edit_is_asked_for_with_its_diff(working: CodexConversation) -> None:
 
 
 def test_an_edit_is_asked_for_with_all_that_it_touches(working: CodexConversation) -> None:
-    """Where a file is moved to, and what would be allowed from then on, are among its paths: rules look at them."""
+    """The paths include a move's target and the directory to be allowed, so rules check them."""
     changes = [{"path": "/srv/shop/a.py", "kind": {"type": "update", "move_path": "/srv/b.py"}, "diff": "@@"}]
     fed(working, item("started", "fileChange", changes=changes, status="inProgress"))
     request = asked(working, told("item/fileChange/requestApproval", itemId="i-1", grantRoot="/srv"))
@@ -332,7 +332,7 @@ def test_an_edit_is_asked_for_with_all_that_it_touches(working: CodexConversatio
 
 
 def test_a_command_that_wants_more_is_allowed_by_no_rule(working: CodexConversation) -> None:
-    """What it would get beside its run is shown with it, and a pattern for the command says nothing of it."""
+    """Additional permissions are shown in the request, and a rule for the command does not cover them."""
     more = {"network": {"enabled": True}}
     request = asked(
         working, told("item/commandExecution/requestApproval", command="git fetch", additionalPermissions=more)
@@ -379,7 +379,7 @@ NAME = {"id": "n", "header": "Name", "question": "What name?", "options": None}
 def test_questions(
     working: CodexConversation, questions: list[dict[str, Any]], kind: RequestKind, text: str, answers: object
 ) -> None:
-    """One question is answered by its text, several by a form."""
+    """One question is answered by text, several by a form."""
     request = asked(working, told("item/tool/requestUserInput", itemId="i", questions=questions))
     assert kind is request.kind
     if kind is RequestKind.FORM:
@@ -393,7 +393,7 @@ def test_questions(
 
 
 def test_a_secret_is_not_asked_for(working: CodexConversation) -> None:
-    """It would stand in the records."""
+    """It would be stored in the run's log."""
     question = told("item/tool/requestUserInput", questions=[{**NAME, "isSecret": True}])
     (notice,) = fed(working, with_id(question))
     assert isinstance(notice, Notice)
@@ -401,7 +401,7 @@ def test_a_secret_is_not_asked_for(working: CodexConversation) -> None:
 
 
 def test_a_form_of_a_server(working: CodexConversation) -> None:
-    """Values have the types that the server wants."""
+    """The values have the types of the server's schema."""
     schema = {
         "type": "object",
         "properties": {"count": {"type": "integer"}, "sure": {"type": "boolean"}, "name": {"type": "string"}},
@@ -419,7 +419,7 @@ def test_a_form_of_a_server(working: CodexConversation) -> None:
 
 
 def test_a_call_of_a_server(working: CodexConversation) -> None:
-    """Codex asks by a form without fields; what the tool is called with is shown."""
+    """Codex sends a form without fields, and the call's arguments are shown."""
     call = told(
         "mcpServer/elicitation/request",
         serverName="shop",
@@ -437,7 +437,7 @@ def test_a_call_of_a_server(working: CodexConversation) -> None:
 
 
 def test_what_no_rule_for_commands_may_allow(working: CodexConversation) -> None:
-    """To reach a host, or to write to a command that runs, is not to run a command."""
+    """Access to a host, or input to a running command, is not a command."""
     params = COMMAND["params"]
     for fields in ({"networkApprovalContext": {"host": "example.org"}}, {"kind": "writeStdin"}):
         request = asked(working, {**COMMAND, "params": {**params, **fields}})
@@ -448,7 +448,7 @@ def test_what_no_rule_for_commands_may_allow(working: CodexConversation) -> None
 
 @pytest.mark.parametrize(("sandbox", "usual"), [("dangerFullAccess", Verdict.ALLOW), ("readOnly", None)])
 def test_rules_have_codex_ask_before_each_command(tmp_path: Path, sandbox: str, usual: Verdict | None) -> None:
-    """What is allowed runs outside the sandbox: where there is one, a person is asked about what no rule mentions."""
+    """Allowed commands run outside the sandbox: with a sandbox, you are asked about commands that no rule covers."""
     stream = CodexConversation(Talk(start(tmp_path, talk=True, permissions=Permissions(deny=("bash(git push *)",)))))
     said(stream)
     fed(stream, INITIALIZED, SETTINGS)
@@ -470,7 +470,7 @@ def test_a_sandbox_stays_where_rules_have_codex_ask(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("depth", [200, 5000, *range(850, 1000, 10)])
 def test_an_absurd_request_of_codex(working: CodexConversation, depth: int) -> None:
-    """One whose permissions are nested too deeply to be written is declined, and nobody is asked."""
+    """A request nested too deeply to be stored is declined without asking you."""
     params = {**COMMAND["params"], "additionalPermissions": "deep"}
     message = line({"method": COMMAND["method"], "id": 0, "params": params})
     message = message.replace(b'"deep"', b'{"x":' * depth + b"1" + b"}" * depth)
@@ -479,7 +479,7 @@ def test_an_absurd_request_of_codex(working: CodexConversation, depth: int) -> N
 
 
 def test_what_codex_takes_back(working: CodexConversation) -> None:
-    """As what another program has answered, or what was asked in a turn that is over."""
+    """A request that was answered elsewhere, or whose turn ended, is withdrawn."""
     first, second = asked(working, COMMAND, 0), asked(working, COMMAND, "0")
     assert first.id != second.id
     taken = fed(working, {"method": "serverRequest/resolved", "params": {"threadId": THREAD, "requestId": 0}})
@@ -517,7 +517,7 @@ HOSTILE = [
 @pytest.mark.parametrize("bad", HOSTILE)
 @pytest.mark.parametrize("id_", [7, None, {"a": []}, "x" * 100_000])
 def test_no_question_raises(working: CodexConversation, bad: dict[str, Any], id_: object) -> None:
-    """However it is written, it can be shown and answered."""
+    """A malformed request can be shown and answered."""
     fed(working, item("started", "fileChange", changes=[1, {"path": [], "kind": 3, "diff": {}}]))
     for verdict in (Verdict.ALLOW, Verdict.ALLOW_RUN, Verdict.DENY, Verdict.REPLY):
         for event in fed(working, with_id(bad, id_)):
@@ -528,7 +528,7 @@ def test_no_question_raises(working: CodexConversation, bad: dict[str, Any], id_
 
 
 def test_hostile_answers_to_our_requests(working: CodexConversation) -> None:
-    """Ids that nobody gave, and answers in no form at all."""
+    """Unknown ids and malformed answers change nothing."""
     working.tell("m", "Go on.")
     (steer,) = said(working)
     for wrong in ({"id": 10**30, "result": 3}, {"id": True, "error": 3}, {"id": 99, "error": {"message": []}}):

@@ -1,4 +1,4 @@
-"""A project that the user does not trust in Codex stays untrusted, and works as if nobody had said so."""
+"""A project that the user doesn't trust in Codex stays untrusted, and otherwise works as without a level."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_a_project_without_a_level_is_untrusted(tmp_path: Path, tools: Tools) ->
 
 @pytest.mark.parametrize("level", ["trusted", "untrusted"])
 def test_what_the_user_says_of_a_project_holds(tmp_path: Path, level: str) -> None:
-    """Also for the directories below it."""
+    """Its directories have the same level."""
     (tmp_path / ".git").mkdir()
     own = OwnSettings(projects={str(tmp_path): {"trust_level": level}})
     assert {} == settings_of(start(tmp_path, cwd=str(tmp_path / "below")).meta, own)
@@ -58,20 +58,20 @@ def test_project_resources_false_beats_the_trust_of_the_user(tmp_path: Path) -> 
     ],
 )
 def test_untrusted_grants_nothing(tmp_path: Path, settings: dict[str, Any], kept: dict[str, str]) -> None:
-    """Codex lets each project write of which a level is known; what holds without one is named with it."""
+    """Codex can write to any project with a trust level, so the defaults without a level are set with it."""
     config = settings_of(start(tmp_path).meta, answer(**settings))
     assert kept == {name: config[name] for name in ("sandbox_mode", "approval_policy") if name in config}
 
 
 def test_a_project_cannot_trust_itself() -> None:
-    """Of the layers of settings, a project's does not count."""
+    """Trust in a project's own settings layer does not count."""
     own = answer(layer("project", projects={"/srv/shop": TRUSTED}), layer("user"), projects={"/srv/shop": TRUSTED})
     assert not own.has_level("/srv/shop")
     assert answer(layer("user", projects={"/srv/shop": TRUSTED})).has_level("/srv/shop")
 
 
 def test_a_new_thread_does_not_name_its_directory(tmp_path: Path) -> None:
-    """Codex would trust what it is told; a resumed thread may come from another directory."""
+    """Codex would trust the named directory. A resumed thread may come from another one."""
     (tmp_path / "prompt.md").write_text("Look.")
     result = {"config": {}}
     new = Talk(start(tmp_path)).next_request(result)
@@ -82,7 +82,7 @@ def test_a_new_thread_does_not_name_its_directory(tmp_path: Path) -> None:
 
 
 def test_the_directories_of_a_project(tmp_path: Path) -> None:
-    """The directory, the repository, the checkout to which a worktree belongs, each by its real name, too."""
+    """The directory, the repository and the main checkout of a worktree, also by their real paths."""
     main, tree, link = tmp_path / "main", tmp_path / "tree", tmp_path / "link"
     (main / ".git" / "worktrees" / "tree").mkdir(parents=True)
     (main / "below").mkdir()
@@ -95,7 +95,7 @@ def test_the_directories_of_a_project(tmp_path: Path) -> None:
 
 
 def test_the_files_that_codex_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Servers also of the directories above; the user's own files alone say what is trusted."""
+    """Servers also come from directories above the project, but trust only from the user's own files."""
     monkeypatch.setattr(permissions, "SYSTEM_SETTINGS", str(tmp_path / "system.toml"))
     (tmp_path / "system.toml").write_text('sandbox_mode = "read-only"\n[projects."/a"]\ntrust_level = "trusted"\n')
     for directory, text in (
@@ -119,7 +119,7 @@ def test_the_files_that_codex_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     ],
 )
 def test_read_only_is_not_silent(tmp_path: Path, own: dict[str, Any], tools: Tools, warns: bool) -> None:
-    """A run says that nobody lets Codex write there, unless it was started with that warning."""
+    """A run warns that Codex cannot write there, unless it was launched with that warning."""
     result = {"config": own}
     assert warns is bool(Talk(start(tmp_path, tools=tools)).warning(result))
     started = start(tmp_path, tools=tools, warnings=(permissions.READ_ONLY_HERE,))

@@ -80,7 +80,7 @@ def test_a_writer_trusts_no_checkout(codex: Lab, form: str) -> None:
     hostile = checkout(codex, form)
     codex.preset("tools: bash, edit, write")
     outside = Path("/var/lib" if Path(__file__).is_relative_to("/tmp") else __file__).with_name(f"trust-{os.getpid()}")
-    # A command that fails at once may be missing in what Codex reports, so the files tell what was done.
+    # Codex may not report a command that fails at once, so the test checks the files.
     codex.script(codex.shell(f"sleep 0.3; touch made.txt; touch {outside}"), said("Done.", delay=1.5))
     run = codex.run(cwd=str(hostile.cwd))
     assert "done" == run.reason

@@ -1,4 +1,4 @@
-"""The offline agent as an agent of the engine: its command line, and its stream read by pi's reader."""
+"""The offline agent in the engine: its command line, and its stream read by pi's reader."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def meta(**changes: object) -> RunMeta:
 
 
 def test_it_is_started_with_this_python() -> None:
-    """The agent needs nothing installed; neither the run's directory nor PYTHON variables reach its imports."""
+    """The agent needs no installation, and neither the run's directory nor PYTHON variables affect its imports."""
     assert (sys.executable, "-P", "-E", "-m", "subdeck.core.offline_agent") == COMMAND == offline_command()
 
 
@@ -46,7 +46,7 @@ def child_command(run: RunMeta, run_dir: str) -> Command:
 
 @pytest.mark.processes
 def test_it_is_what_the_engine_says_it_is(tmp_path: Path) -> None:
-    """The engine states its model, its tools and its first line for itself; the program says the same."""
+    """The model, tools and first line in the engine's code are those of the program."""
     answer = read(write_tree(tmp_path, SHOP), "Where is the token?").answer
     offered = read(tmp_path, "", "--help", mode=()).stdout.decode()
     assert NO_MODEL == answer.splitlines()[0]
@@ -55,7 +55,7 @@ def test_it_is_what_the_engine_says_it_is(tmp_path: Path) -> None:
 
 
 def test_it_gets_pis_flags(tmp_path: Path) -> None:
-    """Model, session, thinking, tools and system prompt arrive as pi would get them."""
+    """Model, session, thinking, tools and system prompt are passed as for pi."""
     (tmp_path / "system-prompt.md").write_text("You are a scout.")
     command = child_command(
         meta(
@@ -75,7 +75,7 @@ def test_it_gets_pis_flags(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("model", ["", "github-copilot/gpt-4o", "offline/reader"])
 def test_no_model_makes_it_a_copilot_run(tmp_path: Path, model: str) -> None:
-    """It calls no provider, so it is never marked as a call of Copilot's."""
+    """It calls no provider, so the Copilot mark is never set."""
     command = child_command(meta(resolved_model=model), str(tmp_path))
     assert "-e" not in command.argv
     assert "PI_SUBAGENTS_GITHUB_COPILOT_INITIATOR" not in command.env
@@ -84,7 +84,7 @@ def test_no_model_makes_it_a_copilot_run(tmp_path: Path, model: str) -> None:
 
 @pytest.mark.processes
 def test_its_flags_are_understood_by_the_agent_itself(tmp_path: Path) -> None:
-    """What the engine would start does start."""
+    """The program starts with the engine's flags."""
     (tmp_path / "system-prompt.md").write_text("You are a scout.")
     changes = {"tools": Tools(policy="allow", resolved=()), "prompt_mode": "replace", "thinking": "off"}
     run = meta(session_path="s.jsonl", system_prompt_path="system-prompt.md", **changes)
@@ -96,7 +96,7 @@ def test_its_flags_are_understood_by_the_agent_itself(tmp_path: Path) -> None:
 
 @pytest.mark.processes
 def test_pis_reader_reads_its_stream(tmp_path: Path) -> None:
-    """The stream needs no reader of its own: events, facts and a positive end come from pi's."""
+    """pi's reader reads its stream: events, facts and the end."""
     reading = read(write_tree(tmp_path, SHOP), "Where are requests authenticated?")
     stream = PiStream()
     events = [event for line in reading.stdout.split(b"\n") if line for event in stream.feed(line)]
@@ -113,7 +113,7 @@ def test_pis_reader_reads_its_stream(tmp_path: Path) -> None:
 
 @pytest.mark.processes
 def test_the_sentence_being_written_shows(tmp_path: Path) -> None:
-    """Deltas are read from the heads of update lines, as pi's are."""
+    """Deltas are read from the start of update lines, like pi's."""
     stream = PiStream()
     sentences: list[str] = []
     for line in read(tmp_path, "Where is the token?").stdout.split(b"\n"):
@@ -128,7 +128,7 @@ def test_the_sentence_being_written_shows(tmp_path: Path) -> None:
 
 @pytest.mark.processes
 def test_its_run_is_completed_and_its_torn_stream_is_not(tmp_path: Path) -> None:
-    """The honest outcome is decided as for pi: by a positive end, never by the exit code."""
+    """As for pi, the end in the stream decides the outcome, never the exit code."""
     lines = read(tmp_path, "hello").stdout.splitlines()
     whole, torn = PiStream(), PiStream()
     for line in lines:

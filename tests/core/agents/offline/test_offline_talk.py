@@ -1,4 +1,4 @@
-"""Talking to the offline agent: it is told, interrupted and asked by pi's rpc mode, without a key."""
+"""Messages, interrupts and questions with the offline agent, in pi's rpc mode and without a key."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def states(events: list[Event]) -> list[MessageState]:
 
 
 def asked(engine: Engine, run: RunSnapshot, number: int = 1) -> Request:
-    """Wait for what it asks."""
+    """Wait for its request."""
 
     def request() -> Request | None:
         requests = [event for event in events_of(engine, run) if isinstance(event, Request)]
@@ -55,7 +55,7 @@ ASKS = "Where is the token checked? Ask me which file."
 
 
 def test_it_runs_to_its_end(engine: Engine) -> None:
-    """Nobody has to say anything: a run that can be talked to ends by itself."""
+    """An interactive run completes without a message."""
     ended = wait_for_end(engine, start(engine, "Where is the token checked?").run_id)
     result = result_of(engine, ended)
     assert (RunReason.DONE, 0) == (result.reason, result.exit_code)
@@ -64,7 +64,7 @@ def test_it_runs_to_its_end(engine: Engine) -> None:
 
 
 def test_a_choice_and_a_message(engine: Engine) -> None:
-    """It goes on with what was chosen, and with what was said while it waited."""
+    """It continues with the chosen file and with the message sent in between."""
     run = start(engine, ASKS)
     request = asked(engine, run)
     assert (RequestKind.CHOICE, "Which file shall I read?") == (request.kind, request.text)
@@ -82,7 +82,7 @@ def test_a_choice_and_a_message(engine: Engine) -> None:
 
 
 def test_interrupted_and_gone_on(engine: Engine) -> None:
-    """Its turn ends, its question is taken back, and the same child answers what is said next."""
+    """Its turn ends, its question is withdrawn, and the same process answers the next message."""
     run = start(engine, ASKS)
     asked(engine, run)
     engine.interrupt(run.run_id)
@@ -96,7 +96,7 @@ def test_interrupted_and_gone_on(engine: Engine) -> None:
 
 
 def test_stopped_while_it_asks(engine: Engine) -> None:
-    """A soft stop ends its turn by its own means."""
+    """A soft stop ends its turn through the protocol."""
     run = start(engine, ASKS)
     asked(engine, run)
     engine.stop([run.run_id])
@@ -105,7 +105,7 @@ def test_stopped_while_it_asks(engine: Engine) -> None:
 
 
 def test_it_asks_leave_by_the_rules_of_its_run(engine: Engine, project_dir: Path) -> None:
-    """A person is asked about what a rule names; what is denied, it does without."""
+    """You are asked about calls that an `ask` rule covers, and the agent continues without a denied call."""
     write_preset(project_dir, "agent: offline", "permissions: {ask: [read]}")
     (run,) = engine.launch([RunRequest(task="Where is `check_token`?", preset="scout")], background=True)
     first = asked(engine, run)

@@ -1,4 +1,4 @@
-"""Rules of a real run: the offline agent asks about its tools, and goes by what is decided."""
+"""Rules in a real run: the offline agent asks about its tools and follows the decisions."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def decisions(engine: Engine, run: RunSnapshot) -> set[tuple[str, str, str, str]
 
 
 def test_rules_of_preset_and_settings_hold_in_a_run(engine: Engine, project_dir: Path) -> None:
-    """What a rule allows or denies is done so without a question, and the records say by which rule."""
+    """Rules allow or deny without asking you, and the log names the rule."""
     own = {"deny": ["read(closed.txt)"]}
     run = launch(
         engine, project_dir, "permissions: {allow: [read, grep], ask: ['*']}", permissions=own, answer_timeout=0.1
@@ -56,12 +56,12 @@ def test_rules_of_preset_and_settings_hold_in_a_run(engine: Engine, project_dir:
     assert ("read", "deny", "rule", "read(closed.txt)") in decisions(engine, ended)
     results = said(engine, ended, ToolResult)
     assert not any("lantern" in result.content for result in results if result.tool_name == "read")
-    # `*` asks before anything is allowed, and nobody is there to answer.
+    # `*` asks before calls are allowed, and the requests time out
     assert all(each.by == "timeout" for each in said(engine, ended, Decision) if each.rule != "read(closed.txt)")
 
 
 def test_leave_for_the_run_is_given_once(engine: Engine, project_dir: Path) -> None:
-    """Reading is asked about until it is allowed in this run; searching is not, as no rule mentions it."""
+    """Reading is asked about until it is allowed for the run. Searching is not, because no rule covers it."""
     run = launch(engine, project_dir, "permissions: {ask: [read]}")
     wait_until(lambda: said(engine, run, Request), "its request")
     engine.reply(run.run_id, "q1", Verdict.ALLOW_RUN)
@@ -78,7 +78,9 @@ CHANGE = 'replace "wick" with "flame" in open.txt'
 
 
 def test_a_change_that_was_allowed_can_be_applied_and_taken_back(engine: Engine, project_dir: Path) -> None:
-    """The request shows the diff before anything is changed; the change is that of the run, and goes the usual way."""
+    """The request shows the diff before the edit, which then counts as the run's change and can be applied
+    and undone.
+    """
     make_repository(project_dir, open_txt="lantern and wick\n")
     run = launch(engine, project_dir, "permissions: {ask: [edit]}", "worktree: true", task=CHANGE)
     wait_until(lambda: said(engine, run, Request), "its request")
@@ -112,14 +114,14 @@ def test_a_change_that_was_allowed_can_be_applied_and_taken_back(engine: Engine,
 def test_a_change_that_is_not_allowed_is_not_made(
     engine: Engine, project_dir: Path, fields: tuple[str, ...], answer: str
 ) -> None:
-    """By rule or without the tool, the file stays and the answer says why."""
+    """With a deny rule or without the tool, the file is unchanged and the answer gives the reason."""
     ended = wait_for_end(engine, launch(engine, project_dir, *fields, task=CHANGE).run_id)
     assert answer in (result_of(engine, ended).final_text or "")
     assert "lantern and wick\n" == (project_dir / "open.txt").read_text()
 
 
 def test_a_run_without_questions_makes_its_change(engine: Engine, project_dir: Path) -> None:
-    """A run that nobody can talk to makes it as well, where no rule asks."""
+    """A non-interactive run also makes the change, if no rule asks."""
     ended = wait_for_end(engine, launch(engine, project_dir, "interactive: false", task=CHANGE).run_id)
     assert "at `open.txt:1`" in (result_of(engine, ended).final_text or "")
     assert "lantern and flame\n" == (project_dir / "open.txt").read_text()

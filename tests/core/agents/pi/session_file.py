@@ -1,4 +1,4 @@
-"""Write session files as pi does, with the tree, the compactions and the damage that a test needs."""
+"""Session files like pi's, with the branches, compactions and damage that a test needs."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ USAGE["cost"] = {"input": 0.0002, "output": 0.00004, "cacheRead": 0.0001, "cache
 
 
 class SessionFile:
-    """A session that grows; every method answers the id of the entry it added."""
+    """A growing session. Each method returns the id of its new entry."""
 
     def __init__(self, path: Path, header: dict[str, Any] | None = None) -> None:
         self.path = path
         self._count = 0
         self.leaf: str | None = None
-        """Where the next entry hangs on; set it to an earlier id to branch."""
+        """Parent of the next entry. Set it to an earlier id to branch."""
         self.write(line(HEADER if header is None else header))
 
     def write(self, data: bytes) -> None:
@@ -56,7 +56,7 @@ class SessionFile:
         return self.add("message", message={**message, "details": {}, "isError": is_error, **AT})
 
     def turn(self, name: str) -> None:
-        """A question and its answer, told apart by a name."""
+        """Add a question and its answer, distinguished by a name."""
         self.user(f"{name}?")
         self.assistant(f"{name}!")
 

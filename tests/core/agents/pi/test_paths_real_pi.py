@@ -249,7 +249,7 @@ for await (const line of readline.createInterface({ input: process.stdin })) {
 
 
 class Reader:
-    """The module of one version of pi that turns a path into the one which is opened."""
+    """The module of one pi version that resolves a path to the file to be opened."""
 
     def __init__(self, home: Path, package: str) -> None:
         module = home / "node_modules" / package / "dist" / "core" / "tools" / "path-utils.js"

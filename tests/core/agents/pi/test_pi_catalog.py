@@ -1,4 +1,4 @@
-"""What subdeck knows about pi without starting it."""
+"""pi's program, version and tools, found without starting it."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_on_path(installed: Path) -> None:
-    """pi is found on PATH, and its version read beside it."""
+    """pi is found on PATH, with the version from its package."""
     command = find_pi()
     assert (str(installed),) == command
     assert "9.8.7" == pi_version(command)
 
 
 def test_named(installed: Path) -> None:
-    """A configured command is taken as it is; further arguments stay."""
+    """A configured command is used unchanged, with its arguments."""
     assert (str(installed), "--offline") == find_pi((str(installed), "--offline"))
 
 
@@ -52,13 +52,13 @@ def test_relative_to_home(installed: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_version_behind_an_interpreter(installed: Path) -> None:
-    """Of `node cli.js` the script tells the version."""
+    """For `node cli.js`, the version comes from the script's package."""
     assert "9.8.7" == pi_version(("node", str(installed.resolve())))
     assert "9.8.7" == pi_version(("/usr/bin/env", str(installed)))
 
 
 def test_version_of_something_else(tmp_path: Path) -> None:
-    """A program without a package of pi's name above it has no version to tell."""
+    """A program outside a pi package has no version."""
     (tmp_path / "package.json").write_text('{"name": "other", "version": "1.0.0"}')
     (tmp_path / "pi").write_text("")
     assert pi_version((str(tmp_path / "pi"),)) is None
@@ -68,13 +68,13 @@ def test_version_of_something_else(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", [b"", b"{", b"\xff", b"[]", b'{"name": 5}'])
 def test_unreadable_package(installed: Path, content: bytes) -> None:
-    """A broken package.json is no version."""
+    """With a broken package.json, the version is unknown."""
     (installed.resolve().parents[2] / "package.json").write_bytes(content)
     assert pi_version((str(installed),)) is None
 
 
 def test_not_on_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A missing pi is told with the setting and the command that installs it."""
+    """A missing pi is an error with the setting and the command that installs it."""
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(AgentUnavailable) as caught:
         find_pi()
@@ -85,7 +85,7 @@ def test_not_on_path(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def test_missing_program(tmp_path: Path) -> None:
-    """A configured program that is not there is named."""
+    """A missing configured program is named in the error."""
     with pytest.raises(AgentUnavailable) as caught:
         find_pi((str(tmp_path / "pi"),))
     assert str(tmp_path / "pi") == caught.value.where
@@ -94,7 +94,7 @@ def test_missing_program(tmp_path: Path) -> None:
 
 
 def test_not_executable(tmp_path: Path) -> None:
-    """A program that cannot be executed is told with the command that changes it."""
+    """If a program cannot be executed, the hint is the command that fixes it."""
     program = tmp_path / "pi"
     program.write_text("")
     with pytest.raises(AgentUnavailable) as caught:
@@ -103,13 +103,13 @@ def test_not_executable(tmp_path: Path) -> None:
 
 
 def test_empty_command() -> None:
-    """An empty command is told, not executed."""
+    """An empty command is an error and is not executed."""
     with pytest.raises(AgentUnavailable, match="the command is empty"):
         find_pi(())
 
 
 def test_tools() -> None:
-    """pi offers four tools when it is told nothing, and knows three more."""
+    """pi has four tools by default and three more."""
     assert ("read", "bash", "edit", "write") == DEFAULT_TOOLS
     assert {"grep", "find", "ls"} == set(BUILTIN_TOOLS) - set(DEFAULT_TOOLS)
 
@@ -122,7 +122,7 @@ def test_real_pi(pi_executable: str) -> None:
 
 @pytest.mark.parametrize(("version", "has"), [("0.73.1", False), ("0.87.1", False), ("0.99.0", True), (None, True)])
 def test_tools_by_version(version: str | None, has: bool) -> None:
-    """What pi 1.x brings along beside the tools of every pi is known; without a version it may be there."""
+    """The tools that pi 1.x adds are known. An unknown version may have them."""
     assert has is ({"codemode", "tool_search"} <= set(builtin_tools(version)))
     assert set(BUILTIN_TOOLS) <= set(builtin_tools(version))
 
@@ -140,5 +140,5 @@ def test_tools_by_version(version: str | None, has: bool) -> None:
     ],
 )
 def test_versions(version: str | None, expected: bool | None) -> None:
-    """Versions are compared by their numbers; of what has none nothing is known."""
+    """Versions are compared by number. Without a number, the answer is unknown."""
     assert expected is is_since(version, (0, 77))

@@ -1,4 +1,4 @@
-"""How pi is started as a child: argv, environment, and the files it is pointed to."""
+"""pi's command as an agent: argv, environment and files."""
 
 from __future__ import annotations
 
@@ -60,12 +60,12 @@ SESSION = ("--session", "/runs/r/child-session.jsonl")
     ],
 )  # fmt: skip
 def test_argv(changes: dict[str, object], expected: tuple[str, ...]) -> None:
-    """Each decision of a run is one flag, in a fixed order; the task is never in argv."""
+    """Each setting of a run is one flag, in a fixed order, and the task is never in argv."""
     assert (*BASE, *expected) == argv(**changes)
 
 
 def test_what_the_child_is_not_to_offer() -> None:
-    """A denial of pi 0.77 or later is a flag of its own; it names what is never handed on, too."""
+    """Since pi 0.77, denied tools have their own flag, which also names the tools that agents never get."""
     denied = argv(tools=Tools(policy="deny", excluded=("edit", "Agent")))
     assert (
         "--exclude-tools",
@@ -74,7 +74,7 @@ def test_what_the_child_is_not_to_offer() -> None:
 
 
 def test_no_servers() -> None:
-    """A child whose tools reach no MCP server is told to start none."""
+    """If no tool in the list belongs to an MCP server, pi starts no server."""
     assert ("--tools", "read", "--no-mcp") == argv(
         tools=Tools(policy="allow", resolved=("read",), starts_servers=False)
     )[-3:]
@@ -90,7 +90,7 @@ def test_no_servers() -> None:
     ],
 )
 def test_nothing_of_the_project(tmp_path: Path, version: str | None, flags: tuple[str, ...]) -> None:
-    """Where a preset says so pi is kept from what a project brings along, by the flags that its version has."""
+    """`project_resources: false` excludes the project's files, with the flags of pi's version."""
     (tmp_path / "bin").mkdir()
     if version:
         about = {"name": "@earendil-works/pi-coding-agent", "version": version}
@@ -103,7 +103,7 @@ def test_nothing_of_the_project(tmp_path: Path, version: str | None, flags: tupl
 
 
 def test_program_prefix() -> None:
-    """The configured command comes first, whole."""
+    """The configured command comes first, unchanged."""
     assert ("/usr/bin/node", "/opt/cli.js", "--mode", "json") == argv(agent_command=("/usr/bin/node", "/opt/cli.js"))[
         :4
     ]
@@ -115,7 +115,7 @@ def test_appended_system_prompt(prompt: str) -> None:
 
 
 def test_replaced_system_prompt(prompt: str) -> None:
-    """A replaced system prompt leaves out pi's context files too."""
+    """A replaced system prompt also omits pi's context files."""
     assert ("--system-prompt", prompt, "-nc") == argv(system_prompt_path=prompt, prompt_mode="replace")[-3:]
 
 
@@ -131,24 +131,24 @@ def test_replaced_system_prompt(prompt: str) -> None:
     ],
 )
 def test_context_files(prompt: str, mode: str, context_files: bool | None, leaves_out: bool) -> None:
-    """A preset says whether pi reads its context files; if it does not, a replaced prompt leaves them out."""
+    """A preset decides whether pi reads its context files. By default, a replaced prompt omits them."""
     command = argv(system_prompt_path=prompt, prompt_mode=mode, context_files=context_files)
     assert leaves_out is ("-nc" in command)
 
 
 def test_no_context_files_without_a_prompt() -> None:
-    """They can be left out without any system prompt of our own."""
+    """They can be omitted without a system prompt."""
     assert "-nc" == argv(context_files=False)[-1]
 
 
 def test_replaced_by_nothing() -> None:
-    """Without text there is nothing to replace with."""
+    """Without a prompt there is nothing to replace."""
     assert (*BASE, "--model", "fake/test", *SESSION) == argv(prompt_mode="replace")
 
 
 @pytest.mark.parametrize("mode", ["append", "replace"])
 def test_missing_system_prompt(mode: str, tmp_path: Path) -> None:
-    """A system prompt file that is gone is an error, since pi would take its path for the prompt."""
+    """A missing system prompt file is an error, because pi would use its path as the prompt."""
     gone = str(tmp_path / "gone.md")
     with pytest.raises(LaunchError) as caught:
         argv(system_prompt_path=gone, prompt_mode=mode)
@@ -158,7 +158,7 @@ def test_missing_system_prompt(mode: str, tmp_path: Path) -> None:
 
 
 def test_everything_at_once(prompt: str) -> None:
-    """The whole command line of a run in which everything is decided."""
+    """The complete command line of a run with all settings."""
     everything = argv(
         resolved_model="github-copilot/gpt-4.1",
         thinking="low",
@@ -176,7 +176,7 @@ def test_everything_at_once(prompt: str) -> None:
     "model", ["fake/test", "", "openrouter/github-copilot/x", "github-copilot-like/x", "github-copilot"]
 )
 def test_environment(model: str) -> None:
-    """A child knows that it is one and whose; the initiator is taken away even if the launcher has it."""
+    """The environment marks an agent and its run, and the inherited initiator is removed."""
     command = child_command(replace(META, resolved_model=model), "/runs/r")
     assert {"PI_SUBAGENTS_CHILD": "1", "SUBDECK_RUN_ID": RUN_ID} == command.env
     assert (INITIATOR,) == command.unset
@@ -184,7 +184,7 @@ def test_environment(model: str) -> None:
 
 
 def test_copilot_environment() -> None:
-    """Children with an effective model of GitHub Copilot, and only they, say that an agent asks."""
+    """Only agents with a GitHub Copilot model send the initiator `agent`."""
     meta = replace(META, requested_model="gpt-4.1", resolved_model="github-copilot/gpt-4.1")
     command = child_command(meta, "/runs/r")
     assert {"PI_SUBAGENTS_CHILD": "1", "SUBDECK_RUN_ID": RUN_ID, INITIATOR: "agent"} == command.env
@@ -193,7 +193,7 @@ def test_copilot_environment() -> None:
 
 @pytest.mark.parametrize("model", ["GitHub-Copilot/gpt-4.1", "github-copilot/org/x:8b"])
 def test_copilot_by_another_spelling(model: str) -> None:
-    """pi does not mind the case of a provider, so neither do we."""
+    """Like pi, subdeck ignores the case of a provider."""
     assert "-e" in argv(resolved_model=model)
 
 
@@ -213,7 +213,7 @@ def test_copilot_by_another_spelling(model: str) -> None:
 def test_copilot_as_pis_own_default(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, users: str | None, projects: str | None, expected: bool
 ) -> None:
-    """A child that is told no model takes the default of pi's settings, and that may be Copilot."""
+    """Without a model, the agent uses the default in pi's settings, which may be Copilot."""
     monkeypatch.setenv("PI_CODING_AGENT_DIR", str(tmp_path / "agent"))
     for directory, text in ((tmp_path / "agent", users), (tmp_path / "here" / ".pi", projects)):
         directory.mkdir(parents=True)
@@ -223,12 +223,12 @@ def test_copilot_as_pis_own_default(
 
 
 def test_requested_model_does_not_count() -> None:
-    """The resolved model decides, not the one asked for."""
+    """The resolved model decides, not the requested one."""
     meta = replace(META, requested_model="github-copilot/gpt-4.1", resolved_model="fake/test")
     assert "-e" not in child_command(meta, "/runs/r").argv
 
 
 def test_extension_is_there() -> None:
-    """The extension is a file of the package and imports nothing."""
+    """The extension is in the package and imports nothing."""
     source = Path(COPILOT_EXTENSION).read_text()
     assert "import" not in source.replace("It imports nothing", "")

@@ -38,7 +38,7 @@ def agent_dir(home: Path) -> Path:
 
 
 def program(path: Path, script: str) -> tuple[str, ...]:
-    """Make a pi that is a shell script; it counts how often it was started."""
+    """Make a pi that is a shell script and counts its starts."""
     path.write_text(f'#!/bin/sh\necho started "$@" >> {path}.starts\n{script}\n')
     path.chmod(0o755)
     return (str(path),)
@@ -67,7 +67,7 @@ def listing(tmp_path: Path, table: str = TABLE, *, stream: int = 1) -> tuple[str
 @pytest.mark.processes
 @pytest.mark.parametrize("stream", [1, 2])
 def test_refreshing_starts_pi_once(tmp_path: Path, stream: int) -> None:
-    """The table is found on either stream, and kept: looking at it later starts nothing."""
+    """The table is read from either stream and cached, so later reads start nothing."""
     command = listing(tmp_path, stream=stream)
 
     assert LISTED == refresh_models(command)
@@ -80,7 +80,7 @@ def test_refreshing_starts_pi_once(tmp_path: Path, stream: int) -> None:
 
 @pytest.mark.processes
 def test_a_refused_start_keeps_the_older_list(tmp_path: Path) -> None:
-    """When pi fails, the list it gave before stays."""
+    """If pi fails, the earlier list stays."""
     command = listing(tmp_path)
     refresh_models(command)
     program(tmp_path / "pi", "echo 'Error: \x1b[31mbad flag' >&2; exit 1")
@@ -94,21 +94,21 @@ def test_a_refused_start_keeps_the_older_list(tmp_path: Path) -> None:
 @pytest.mark.processes
 @pytest.mark.parametrize("script", ["exit 3", "true", "echo hello", "kill -9 $$"])
 def test_a_program_that_lists_nothing(tmp_path: Path, script: str) -> None:
-    """What has neither a table nor pi's word for none is no list."""
+    """Output without a table or pi's message for no models is an error."""
     with pytest.raises(AgentUnavailable, match="could not list its models"):
         refresh_models(program(tmp_path / "pi", script))
 
 
 @pytest.mark.processes
 def test_a_program_that_is_gone(tmp_path: Path) -> None:
-    """A pi that cannot be started is said to be so."""
+    """A pi that cannot be started is an error."""
     with pytest.raises(AgentUnavailable, match="No such file"):
         refresh_models((str(tmp_path / "gone"),))
 
 
 @pytest.mark.processes
 def test_no_models_is_a_list(tmp_path: Path) -> None:
-    """A pi without any key says so in words: an empty list that is complete."""
+    """Without a key, pi prints a message: the list is empty and complete."""
     command = program(tmp_path / "pi", "echo 'No models available. Use /login to log into a provider.'")
 
     assert () == refresh_models(command)
@@ -120,7 +120,7 @@ def test_no_models_is_a_list(tmp_path: Path) -> None:
 def test_a_list_gets_out_of_date(
     tmp_path: Path, agent_dir: Path, monkeypatch: pytest.MonkeyPatch, changed: str
 ) -> None:
-    """A change of pi, of its files or of the keys in the environment: models are known still, but maybe not all."""
+    """If pi, its files or the keys in the environment change, the models are still known, but maybe not all."""
     command = listing(tmp_path)
     refresh_models(command)
     if changed == "environment":
@@ -137,7 +137,7 @@ def test_a_list_gets_out_of_date(
 @pytest.mark.processes
 @pytest.mark.parametrize("content", [b"", b"{", b"\xff", b"[]", b'{"key": 1}'])
 def test_a_broken_cache_is_no_list(tmp_path: Path, content: bytes) -> None:
-    """What is in the cache can be found out again, so a broken file is no error."""
+    """The cache can be rebuilt, so a broken file is not an error."""
     command = listing(tmp_path)
     refresh_models(command)
     Path(cache_file(command)).write_bytes(content)
@@ -147,7 +147,7 @@ def test_a_broken_cache_is_no_list(tmp_path: Path, content: bytes) -> None:
 
 @pytest.mark.processes
 def test_a_cache_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is an error with its place, for the wish was to keep the list."""
+    """A refresh that cannot save the list is an error with the directory."""
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
     with pytest.raises(AgentUnavailable, match="cannot save the list of models") as caught:
@@ -157,7 +157,7 @@ def test_a_cache_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_models_json(agent_dir: Path) -> None:
-    """The user's own models are known, with pi's comments and trailing commas, and so are providers without any."""
+    """The user's own models are read, despite comments and trailing commas, also from providers without models."""
     (agent_dir / "models.json").write_text(
         """{"providers": { // mine
           "fake": {"baseUrl": "http://127.0.0.1/v1",
@@ -174,7 +174,7 @@ def test_models_json(agent_dir: Path) -> None:
 
 @pytest.mark.parametrize("content", ["[]", "{}", '{"providers": []}', '{"providers": {"x": 1}}'])
 def test_a_strange_models_json(agent_dir: Path, content: str) -> None:
-    """What is no list of models has no models in it."""
+    """Other content has no models."""
     assert Listing() == models_json_listing()
     (agent_dir / "models.json").write_text(content)
     assert () == models_json_listing().models
@@ -182,7 +182,7 @@ def test_a_strange_models_json(agent_dir: Path, content: str) -> None:
 
 @pytest.mark.parametrize(("content", "what"), [(b"{", "invalid JSON"), (b"\xff", "the file is not UTF-8 text")])
 def test_a_broken_models_json(agent_dir: Path, content: bytes, what: str) -> None:
-    """It is a problem with its path, because pi then knows none of its models and does not say why."""
+    """It is a problem with its path, because pi then drops all models of the file without a message."""
     (agent_dir / "models.json").write_bytes(content)
 
     assert models_json_listing().problem.startswith(f"{agent_dir}/models.json: {what}")
@@ -190,7 +190,7 @@ def test_a_broken_models_json(agent_dir: Path, content: bytes, what: str) -> Non
 
 @pytest.fixture
 def package(tmp_path: Path) -> tuple[str, ...]:
-    """A pi as npm installs it, with the file of models that its build makes."""
+    """A pi as npm installs it, with the generated file of models."""
     scope = tmp_path / "node_modules" / "@scope"
     for name in ("pi-coding-agent", "pi-ai"):
         (scope / name / "dist").mkdir(parents=True)
@@ -216,7 +216,7 @@ def test_what_the_package_brings(package: tuple[str, ...]) -> None:
 
 
 def test_what_a_newer_package_brings(package: tuple[str, ...]) -> None:
-    """Since 0.87 they are in a file of JSON for each provider; those that are not for chats are left out."""
+    """Since 0.87 each provider has a JSON file. Models that are not for chats are skipped."""
     ai = Path(package[0]).parents[2] / "pi-ai" / "dist"
     (ai / "models.generated.js").write_text('import { X } from "./providers/x.js";\n')
     data = ai / "providers" / "data"
@@ -237,7 +237,7 @@ def test_what_a_newer_package_brings(package: tuple[str, ...]) -> None:
 
 @pytest.mark.parametrize("content", [b"", b"\xff", b"export const M={a:{id:'a'}}", None])
 def test_a_package_of_another_make(package: tuple[str, ...], content: bytes | None) -> None:
-    """Where the file is not there or looks different nothing is known from it."""
+    """If the file is missing or has another format, the list is empty."""
     file = Path(package[0]).parents[2] / "pi-ai" / "dist" / "models.generated.js"
     if content is None:
         file.unlink()
@@ -248,7 +248,7 @@ def test_a_package_of_another_make(package: tuple[str, ...], content: bytes | No
 
 
 def test_the_order_of_the_catalog(package: tuple[str, ...], agent_dir: Path) -> None:
-    """The settings go first, then models.json, then what pi listed, then what it brings; nothing is started."""
+    """Models in the settings come first, then models.json, pi's list and its built-in models. Nothing is started."""
     (agent_dir / "models.json").write_text('{"providers": {"mine": {"models": [{"id": "haiku"}]}}}')
     choice = AgentChoice("pi", package, (), True)
     catalog = catalog_of(choice, Settings(models=("set/haiku", "@role", "bare")))
@@ -260,7 +260,7 @@ def test_the_order_of_the_catalog(package: tuple[str, ...], agent_dir: Path) -> 
 
 
 def test_the_offline_agent_has_no_catalog() -> None:
-    """It takes any model."""
+    """It accepts any model."""
     settings = Settings()
 
     assert catalog_of(choose_agent("offline", settings), settings) is None
@@ -270,13 +270,13 @@ def test_the_offline_agent_has_no_catalog() -> None:
     ("version", "highest"), [("0.73.1", "xhigh"), ("0.80.5", "xhigh"), ("0.80.6", "max"), ("1.5.2", "max"), ("", "max")]
 )
 def test_thinking_levels(version: str, highest: str) -> None:
-    """Newer versions of pi have one level more; of an unknown version all are taken."""
+    """Newer pi versions have one more level, and an unknown version has all."""
     assert highest == thinking_levels(version)[-1]
 
 
 @pytest.mark.processes
 def test_what_pi_makes_while_it_lists(tmp_path: Path, agent_dir: Path) -> None:
-    """A list is not out of date because pi made a file of its own during the first one."""
+    """A file that pi creates during the first listing does not make the list outdated."""
     (tmp_path / "table").write_text(TABLE)
     command = program(tmp_path / "pi", f"touch {agent_dir}/auth.json; cat {tmp_path}/table")
     refresh_models(command)
@@ -285,7 +285,7 @@ def test_what_pi_makes_while_it_lists(tmp_path: Path, agent_dir: Path) -> None:
 
 @pytest.mark.processes
 def test_a_node_that_is_too_old(tmp_path: Path) -> None:
-    """Where pi ends because of its node, the refusal says which it needs and which it has."""
+    """If pi fails because of its Node.js, the error has the required and the installed version."""
     engines = {"node": ">=22.19.0"}
     (tmp_path / "package.json").write_text(
         json.dumps({"name": "@x/pi-coding-agent", "version": "1.5.2", "engines": engines})

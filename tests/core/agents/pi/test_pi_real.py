@@ -31,7 +31,7 @@ INITIATOR = "PI_SUBAGENTS_GITHUB_COPILOT_INITIATOR"
 
 @pytest.fixture
 def pi(pi: Lab) -> Lab:
-    """A pi with one provider of its own and the built-in GitHub Copilot, both answered by one server."""
+    """A pi with its own provider and the built-in GitHub Copilot, both answered by one server."""
     (pi.project / "notes.md").write_text("a note\n")
     pi.configure(copilot=True)
     looking = called(("read", {"path": "notes.md"}), text="Let me look.")
@@ -57,7 +57,7 @@ def meta_of(pi: Lab, model: str) -> RunMeta:
 
 
 def run(meta: RunMeta, task: str = "- @look at it") -> tuple[PiStream, list[Any], Outcome]:
-    """Run one child as the wrapper would, the launcher having the initiator already."""
+    """Run one agent like the wrapper, with an inherited initiator."""
     Path(meta.cwd, "prompt.md").write_text(task)
     command = child_command(meta, meta.cwd)
     stream, events = PiConversation(Start(meta, meta.cwd)), []
@@ -82,7 +82,7 @@ def run(meta: RunMeta, task: str = "- @look at it") -> tuple[PiStream, list[Any]
                 if stream.is_stdin_done:
                     break
         except BrokenPipeError:
-            pass  # it has ended by itself
+            pass  # it has already ended
         _, complaint = child.communicate(timeout=60)
     return stream, events, decide(stream.facts, exit=ChildExit.of(child.returncode), stderr=complaint.decode())
 

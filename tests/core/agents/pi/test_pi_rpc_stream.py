@@ -1,4 +1,4 @@
-"""What is said to pi in its rpc mode, and when: with lines as pi writes them, without pi."""
+"""Commands to pi in its rpc mode, with lines as pi writes them, without pi."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from tests.factories import make_meta
 
 
 class Pi:
-    """A stream, and the lines that pi would write to it."""
+    """A stream and the lines that pi writes to it."""
 
     def __init__(self, run_dir: Path, *, settles: bool = True) -> None:
-        """`settles`: as pi does since 0.80.4."""
+        """`settles`: like pi since 0.80.4."""
         (run_dir / "prompt.md").write_text("  Look.\n")
         self.now = 0.0
         self.settles = settles
@@ -40,7 +40,7 @@ class Pi:
         return self.writes(line | said)
 
     def begins(self, said: str = "Look.") -> list[Event]:
-        """Begin a turn with what was said."""
+        """Start a turn with this prompt."""
         disposition = {"disposition": "started"} if self.settles else {}
         (prompt,) = self.told()
         assert ("prompt", said) == (prompt["type"], prompt["message"])
@@ -52,7 +52,7 @@ class Pi:
         return events
 
     def ends(self, reason: str = "stop", text: str = "Seen.") -> list[Event]:
-        """End the turn, and have it settled."""
+        """End the turn, until it is settled."""
         content = [{"type": "text", "text": text}] if text else []
         message = {"role": "assistant", "content": content, "stopReason": reason}
         end = {"type": "agent_end"} | ({"willRetry": False} if self.settles else {})
@@ -96,7 +96,7 @@ def reason(pi: Pi, stop: bool = False) -> RunReason:
 
 
 def test_the_prompt_is_said_at_once_and_the_child_ends_with_its_turn(pi: Pi) -> None:
-    """Nothing is waited for before the prompt; stdin is closed once the turn is over, not before."""
+    """The prompt is sent at once, and stdin is closed only after the turn."""
     pi.begins()
     assert "s-1" == pi.stream.facts.session_id
     assert not pi.stream.is_stdin_done
@@ -106,7 +106,7 @@ def test_the_prompt_is_said_at_once_and_the_child_ends_with_its_turn(pi: Pi) -> 
 
 
 def test_nothing_is_told_before_the_turn_has_begun(pi: Pi) -> None:
-    """pi loses a prompt that comes while another one begins."""
+    """pi loses a message that arrives while a prompt starts."""
     (prompt,) = pi.told()
     pi.stream.tell("m1", "Also this.")
     assert [] == pi.told()
@@ -119,7 +119,7 @@ def test_nothing_is_told_before_the_turn_has_begun(pi: Pi) -> None:
 
 
 def test_each_message_is_delivered_when_pi_shows_it(pi: Pi) -> None:
-    """Equal texts are told apart by their order; what others say is none of them."""
+    """Equal texts are matched in order, and texts from extensions are ignored."""
     pi.begins()
     for number in (1, 2):
         pi.stream.tell(f"m{number}", "Faster.")
@@ -139,7 +139,7 @@ def test_a_template_is_shown_as_what_it_stands_for(new: Pi) -> None:
 
 
 def test_what_came_too_late_for_the_turn_gets_its_own(new: Pi) -> None:
-    """What is left in pi's queue is taken out of it and said again, in its order; what pi has not kept is told."""
+    """Messages left in pi's queue are taken out and sent again in order. A message that pi dropped is refused."""
     new.begins()
     for number, text in enumerate(("One.", "Two.", "Three."), 1):
         new.stream.tell(f"m{number}", text)
@@ -156,7 +156,7 @@ def test_what_came_too_late_for_the_turn_gets_its_own(new: Pi) -> None:
 
 
 def test_an_old_pi_that_keeps_its_queue_is_nudged(old: Pi) -> None:
-    """It has no way to empty it: the next turn takes it all. What it does not even take then is refused."""
+    """It cannot empty its queue, so a further prompt delivers the messages. Those left after that turn are refused."""
     old.begins()
     for number, text in enumerate(("One.", "Two."), 1):
         old.stream.tell(f"m{number}", text)
@@ -173,7 +173,7 @@ def test_an_old_pi_that_keeps_its_queue_is_nudged(old: Pi) -> None:
 
 
 def test_interrupted_it_waits_and_goes_on(pi: Pi) -> None:
-    """The turn is aborted, the child stays; what was said next is a prompt."""
+    """The turn is aborted, pi keeps running, and the next message is a prompt."""
     pi.begins()
     pi.stream.interrupt(stays=True)
     (abort,) = pi.told()
@@ -191,7 +191,7 @@ def test_interrupted_it_waits_and_goes_on(pi: Pi) -> None:
 
 
 def test_interrupted_and_left_alone(pi: Pi) -> None:
-    """It ends as interrupted, with what it had said."""
+    """The run ends as interrupted, with its text so far."""
     pi.begins()
     pi.stream.interrupt(stays=True)
     pi.told()
@@ -201,7 +201,7 @@ def test_interrupted_and_left_alone(pi: Pi) -> None:
 
 
 def test_interrupted_before_the_turn_began(pi: Pi) -> None:
-    """pi would not hear it: it is said with the beginning of the turn."""
+    """pi would ignore it then, so it is sent when the turn starts."""
     (prompt,) = pi.told()
     pi.stream.interrupt(stays=True)
     assert [] == pi.told()
@@ -211,7 +211,7 @@ def test_interrupted_before_the_turn_began(pi: Pi) -> None:
 
 
 def test_an_interrupt_that_comes_after_the_answer(pi: Pi) -> None:
-    """A turn that came to its own end is an answer."""
+    """A turn that ended normally has an answer."""
     pi.begins()
     pi.stream.interrupt(stays=True)
     pi.told()
@@ -221,7 +221,7 @@ def test_an_interrupt_that_comes_after_the_answer(pi: Pi) -> None:
 
 @pytest.mark.parametrize("has_begun", [True, False])
 def test_stopped(pi: Pi, has_begun: bool) -> None:
-    """Its turn is ended and its queue emptied, or there is none: then its stdin is closed."""
+    """A running turn is ended and its queue emptied. Then stdin is closed."""
     if has_begun:
         pi.begins()
         pi.stream.tell("m1", "Also this.")
@@ -234,7 +234,7 @@ def test_stopped(pi: Pi, has_begun: bool) -> None:
 
 
 def test_a_retry_goes_on_with_the_turn(old: Pi) -> None:
-    """pi before 0.75.4 announces nothing: its `agent_end` is the end only where no retry follows."""
+    """pi before 0.75.4 doesn't announce retries: its `agent_end` is the end only if no retry follows."""
     old.begins()
     failed = {"role": "assistant", "content": [], "stopReason": "error", "errorMessage": "500 overloaded"}
     old.writes({"type": "message_end", "message": failed}, {"type": "agent_end"})
@@ -247,7 +247,7 @@ def test_a_retry_goes_on_with_the_turn(old: Pi) -> None:
 
 
 def test_stopped_between_two_tries(old: Pi) -> None:
-    """There is no turn that could end: pi says that it has given up the retry."""
+    """Without a turn, the end of pi's retry ends the run."""
     old.begins()
     failed = {"role": "assistant", "content": [], "stopReason": "error", "errorMessage": "500 overloaded"}
     old.writes({"type": "message_end", "message": failed}, {"type": "agent_end"})
@@ -262,7 +262,7 @@ def test_stopped_between_two_tries(old: Pi) -> None:
 
 
 def test_a_compaction_after_the_last_turn(old: Pi) -> None:
-    """It is waited for, and the turn is over after it."""
+    """The turn is finished only after the compaction."""
     old.begins()
     message = {"role": "assistant", "content": [{"type": "text", "text": "Seen."}], "stopReason": "stop"}
     old.writes({"type": "message_end", "message": message}, {"type": "agent_end"}, {"type": "compaction_start"})
@@ -275,7 +275,7 @@ def test_a_compaction_after_the_last_turn(old: Pi) -> None:
 
 
 def test_a_pi_that_does_not_say_that_it_is_over(old: Pi) -> None:
-    """After some silence it is asked once more, and believed to be idle whatever it says."""
+    """After a quiet moment it is asked once more, and then treated as idle with any answer."""
     old.begins()
     message = {"role": "assistant", "content": [{"type": "text", "text": "Seen."}], "stopReason": "stop"}
     old.writes({"type": "message_end", "message": message}, {"type": "agent_end"})
@@ -292,7 +292,7 @@ def test_a_pi_that_does_not_say_that_it_is_over(old: Pi) -> None:
 
 @pytest.mark.parametrize("fault", ["No API key found for fake.", ""])
 def test_a_first_prompt_that_pi_does_not_take(pi: Pi, fault: str) -> None:
-    """The run ends as one of the JSON mode: nothing was finished, and pi's words say why."""
+    """The run fails as in JSON mode, with pi's reason."""
     (prompt,) = pi.told()
     if fault:
         pi.answers(prompt, fault=fault)
@@ -308,7 +308,7 @@ def test_a_first_prompt_that_pi_does_not_take(pi: Pi, fault: str) -> None:
 
 
 def test_a_message_that_pi_does_not_take(pi: Pi) -> None:
-    """Its reason is told; the child waits on."""
+    """Its reason is recorded, and the agent keeps waiting."""
     pi.begins()
     pi.stream.tell("m1", "/dance")
     (steer,) = pi.told()
@@ -323,7 +323,7 @@ def test_a_message_that_pi_does_not_take(pi: Pi) -> None:
 
 
 def test_what_was_said_before_an_interrupt_goes_on(new: Pi) -> None:
-    """pi goes on by itself with what was in its queue: the turn was interrupted all the same."""
+    """pi continues with the message in its queue, but the turn still counts as interrupted."""
     new.begins()
     new.stream.tell("m1", "Rather this.")
     new.stream.interrupt(stays=True)
@@ -337,7 +337,7 @@ def test_what_was_said_before_an_interrupt_goes_on(new: Pi) -> None:
 
 
 def test_a_dialog_that_closes_by_itself(new: Pi) -> None:
-    """Its time is over: what is replied later would be a reply to nobody."""
+    """After its timeout, the request is withdrawn and a reply is not sent."""
     new.begins()
     (request,) = new.writes(
         {"type": "extension_ui_request", "id": "u", "method": "input", "title": "Name?", "timeout": 5000}
@@ -376,7 +376,7 @@ def asks_leave(tool: str, **args: Any) -> dict[str, Any]:
     ],
 )
 def test_a_permission(new: Pi, tool: str, args: dict[str, Any], expected: dict[str, Any]) -> None:
-    """A request says what a rule needs to decide, and no more than is certain; without a rule the call goes on."""
+    """A request has what a rule needs, and nothing uncertain. Without a rule, the call is allowed."""
     new.begins()
     (request,) = new.writes(asks_leave(tool, **args))
     assert isinstance(request, Request)
@@ -389,7 +389,7 @@ def test_a_permission(new: Pi, tool: str, args: dict[str, Any], expected: dict[s
     ("verdict", "value"), [(Verdict.ALLOW, "allow"), (Verdict.ALLOW_RUN, "allow"), (Verdict.DENY, "deny: not now")]
 )
 def test_a_permission_is_answered(new: Pi, verdict: Verdict, value: str) -> None:
-    """A denial is never read as leave, whatever its word is."""
+    """A denial is never read as permission, even if its reason is "allow"."""
     new.begins()
     new.writes(asks_leave("edit", path="a.py", edits=[{"oldText": "one", "newText": "two"}]))
     new.stream.reply("u", verdict, "not now")
@@ -422,7 +422,7 @@ def test_an_edit_is_shown(new: Pi) -> None:
 
 
 def test_a_recording_is_read_without_a_word() -> None:
-    """Of the rpc mode as of the JSON mode: nothing is asked, and its end is the end."""
+    """Recordings of the rpc mode are read like those of the JSON mode, without sending commands."""
     stream = PiConversation()
     lines: list[dict[str, Any]] = [
         {"type": "response", "command": "get_state", "success": True, "data": {"sessionId": "s-1"}},

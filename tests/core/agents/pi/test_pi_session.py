@@ -1,4 +1,4 @@
-"""Reading pi's session files: the active branch, what a compaction leaves of it, and files that are none."""
+"""Reading pi's session files: the active branch, compactions, and invalid files."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def summary(path: Path, recent_turns: int = 6) -> str:
 
 
 def test_a_conversation_in_turns(session: SessionFile) -> None:
-    """A turn is what the user said and everything up to the next time."""
+    """A turn is a user's message and everything up to the next one."""
     session.add("model_change", provider="fake", modelId="test")
     session.user("Fix it")
     session.assistant("I look.", tool="read")
@@ -50,7 +50,7 @@ def test_a_conversation_in_turns(session: SessionFile) -> None:
 
 
 def test_what_messages_hold(session: SessionFile) -> None:
-    """Text, thinking, tool calls with arguments and tool output with its failure are told apart."""
+    """Text, thinking, tool calls with arguments and tool output with its error are distinguished."""
     session.user("Fix it")
     session.assistant("I look.", thinking="Hm.", tool="read")
     session.output("No such file", is_error=True)
@@ -97,7 +97,7 @@ def test_what_messages_hold(session: SessionFile) -> None:
     ],
 )
 def test_kinds_of_entries(session: SessionFile, entry: dict[str, Any], expected: list[Message]) -> None:
-    """What pi shows its model is taken, under the name of who said it; everything else is passed over."""
+    """Messages that pi shows its model are kept with their role, and other entries are skipped."""
     session.add(**{"kind": entry.pop("type"), **entry})
 
     with open_history(str(session.path), 6) as conversation:
@@ -106,7 +106,7 @@ def test_kinds_of_entries(session: SessionFile, entry: dict[str, Any], expected:
 
 @pytest.mark.parametrize(("recent_turns", "expected"), [(1, ["c? c!"]), (2, ["b? b!", "c? c!"]), (0, [])])
 def test_only_the_last_turns(session: SessionFile, recent_turns: int, expected: list[str]) -> None:
-    """No more turns are kept than were asked for, and each from its question on."""
+    """At most the requested number of turns is kept, each with its question."""
     for name in "abc":
         session.turn(name)
 
@@ -114,14 +114,14 @@ def test_only_the_last_turns(session: SessionFile, recent_turns: int, expected: 
 
 
 def test_no_turns_at_all(session: SessionFile) -> None:
-    """Of no turns even a question that waits for its answer is none."""
+    """With 0 turns, even an unanswered question is dropped."""
     session.user("a?")
 
     assert [] == turns(session.path, 0)
 
 
 def test_questions_without_an_answer(session: SessionFile) -> None:
-    """What a user says before any answer came is one turn with what they say next."""
+    """Messages of the user without an answer belong to the same turn as the next one."""
     session.turn("a")
     session.user("b?")
     session.user("and c?")
@@ -131,7 +131,7 @@ def test_questions_without_an_answer(session: SessionFile) -> None:
 
 
 def test_the_active_branch(session: SessionFile) -> None:
-    """A tree is followed from its last line to its root; other branches are left out."""
+    """The tree is followed from its last line to its root, without other branches."""
     session.turn("root")
     fork = session.leaf
     session.turn("abandoned")
@@ -142,7 +142,7 @@ def test_the_active_branch(session: SessionFile) -> None:
 
 
 def test_entries_whose_keys_are_in_another_order(session: SessionFile) -> None:
-    """The branch goes through entries that were not written as pi writes them."""
+    """The branch includes entries written in another form than pi's."""
     session.turn("a")
     session.write(b' { "data":{}, "parentId":"00000002", "id":"own", "type":"custom" }\n')
     session.leaf = "own"
@@ -152,7 +152,7 @@ def test_entries_whose_keys_are_in_another_order(session: SessionFile) -> None:
 
 
 def test_a_compacted_session(session: SessionFile) -> None:
-    """The summary stands for what was replaced; what the compaction kept and what came later follows."""
+    """The summary comes first, then the entries that the compaction kept, then the later ones."""
     session.turn("replaced")
     kept = session.user("kept?")
     session.assistant("kept!")
@@ -165,7 +165,7 @@ def test_a_compacted_session(session: SessionFile) -> None:
 
 @pytest.mark.parametrize("first_kept", [None, "", "nowhere"])
 def test_a_compaction_that_keeps_nothing(session: SessionFile, first_kept: str | None) -> None:
-    """Without an entry to keep from, all before the compaction is replaced."""
+    """Without an entry to keep, the compaction replaces everything before it."""
     session.turn("replaced")
     session.add("compaction", summary="They talked.", firstKeptEntryId=first_kept)
     session.turn("later")
@@ -174,7 +174,7 @@ def test_a_compaction_that_keeps_nothing(session: SessionFile, first_kept: str |
 
 
 def test_the_latest_compaction_counts(session: SessionFile) -> None:
-    """An earlier summary is contained in the later one."""
+    """The later summary includes the earlier one."""
     session.turn("a")
     session.add("compaction", summary="first", firstKeptEntryId=None)
     session.turn("b")
@@ -185,7 +185,7 @@ def test_the_latest_compaction_counts(session: SessionFile) -> None:
 
 
 def test_a_compaction_that_keeps_more_than_the_one_before(session: SessionFile) -> None:
-    """The latest compaction alone says where to go on, whatever an earlier one replaced."""
+    """Only the latest compaction decides where the conversation starts."""
     kept = session.user("kept?")
     session.assistant("kept!")
     session.add("compaction", summary="first", firstKeptEntryId=None)
@@ -196,7 +196,7 @@ def test_a_compaction_that_keeps_more_than_the_one_before(session: SessionFile) 
 
 
 def test_a_compaction_far_back(session: SessionFile) -> None:
-    """The summary is found even when more turns than are kept came after it."""
+    """The summary is found even if more turns follow it than are kept."""
     session.turn("replaced")
     session.add("compaction", summary="They talked.", firstKeptEntryId=None)
     for name in "abc":
@@ -206,7 +206,7 @@ def test_a_compaction_far_back(session: SessionFile) -> None:
 
 
 def test_a_compaction_on_another_branch(session: SessionFile) -> None:
-    """A branch is not summed up by what happened on another one."""
+    """A compaction on another branch does not count."""
     session.turn("root")
     fork = session.leaf
     session.add("compaction", summary="elsewhere", firstKeptEntryId=None)
@@ -217,7 +217,7 @@ def test_a_compaction_on_another_branch(session: SessionFile) -> None:
 
 
 def test_edits_of_the_context(session: SessionFile) -> None:
-    """A message that was edited away is gone, one with other content has it, and the latest edit counts."""
+    """Removed messages are gone, edited ones have their new content, and the latest edit counts."""
     question = session.user("secret")
     gone = session.assistant("500")
     session.add("context_edit", targetId=gone, replacement=None)
@@ -241,7 +241,7 @@ def test_edits_of_the_context(session: SessionFile) -> None:
 )
 @pytest.mark.parametrize("newline", [b"", b"\n"])
 def test_a_torn_last_line(session: SessionFile, torn: bytes, newline: bytes) -> None:
-    """What a killed pi left half written is passed over, and so is a header that it wrote again."""
+    """A line that a killed pi wrote only in part is skipped, and so is a repeated header."""
     session.turn("a")
     session.write(torn + newline)
 
@@ -249,7 +249,7 @@ def test_a_torn_last_line(session: SessionFile, torn: bytes, newline: bytes) -> 
 
 
 def test_a_broken_line_in_the_middle(session: SessionFile) -> None:
-    """Lines that are no entries do not end the branch."""
+    """Invalid lines do not end the branch."""
     session.turn("a")
     session.write(b"garbage\n[1]\nnull\n" + line(HEADER))
     session.turn("b")
@@ -258,7 +258,7 @@ def test_a_broken_line_in_the_middle(session: SessionFile) -> None:
 
 
 def test_half_of_a_surrogate_pair(session: SessionFile) -> None:
-    """Text that JavaScript cut inside a character is read with a mark in its place."""
+    """Half a character, as JavaScript may write it, is read as a replacement character."""
     session.user("a?")
     session.write(
         rb'{"type":"message","id":"s","parentId":"00000001","message":{"role":"assistant",'
@@ -269,7 +269,7 @@ def test_half_of_a_surrogate_pair(session: SessionFile) -> None:
 
 
 def test_a_file_of_version_1(tmp_path: Path) -> None:
-    """Entries without ids are taken in their order."""
+    """Entries without ids are read in order."""
     session = SessionFile(tmp_path / "old.jsonl", {"type": "session", "id": "old", "timestamp": "", "cwd": "/"})
     for role, text in (("user", "a?"), ("assistant", "a!"), ("user", "b?")):
         session.write(line({"type": "message", "timestamp": "", "message": {"role": role, "content": text}}))
@@ -278,7 +278,7 @@ def test_a_file_of_version_1(tmp_path: Path) -> None:
 
 
 def test_a_session_that_just_began(session: SessionFile) -> None:
-    """A header alone is a conversation without turns."""
+    """A file with only a header is a conversation without turns."""
     assert [] == turns(session.path)
 
 
@@ -290,7 +290,7 @@ def test_a_session_that_just_began(session: SessionFile) -> None:
     ],
 )
 def test_the_model_in_use(session: SessionFile, last: str, expected: str) -> None:
-    """The parent's model is that of its last answer, or the one it was changed to since."""
+    """The parent's model comes from its last answer, or from a later change."""
     session.user("a?")
     session.assistant("a!", model="fake/org/model-x")
     if last == "change":
@@ -313,7 +313,7 @@ def test_the_model_in_use(session: SessionFile, last: str, expected: str) -> Non
     ],
 )
 def test_recorded_sessions(recording: str, expected: str) -> None:
-    """Files that pi itself wrote are one turn long; failed tries that pi took out of its context are not in it."""
+    """The files that pi wrote have one turn, without the failed tries that pi dropped from its context."""
     (turn,) = turns(RECORDINGS / recording / "session.jsonl")
 
     assert turn.startswith(expected)
@@ -338,7 +338,7 @@ def test_recorded_sessions(recording: str, expected: str) -> None:
     ],
 )
 def test_files_that_are_no_session(tmp_path: Path, content: bytes, what: str) -> None:
-    """Garbage and the files of other tools are refused, with the file's name and what to give instead."""
+    """Garbage and other tools' files are refused, with the file's name and the expected kind of file."""
     path = tmp_path / "other.jsonl"
     path.write_bytes(content)
 
@@ -350,7 +350,7 @@ def test_files_that_are_no_session(tmp_path: Path, content: bytes, what: str) ->
 
 
 def test_a_missing_file(tmp_path: Path) -> None:
-    """The error says which file does not exist."""
+    """The error names the missing file."""
     with pytest.raises(SessionFileError, match="does not exist") as caught:
         turns(tmp_path / "nowhere.jsonl")
 
@@ -368,13 +368,13 @@ def test_what_is_not_a_file(tmp_path: Path, kind: str) -> None:
 
 
 def test_a_name_that_no_file_can_have() -> None:
-    """A NUL in the name is an error like any other."""
+    """A NUL in the name is a regular error."""
     with pytest.raises(SessionFileError, match="cannot read the parent session"), open_history("a\0b", 6):
         pass
 
 
 def test_a_big_session_is_not_held(session: SessionFile, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a session of several megabytes only the last turns are decoded, across the borders of chunks."""
+    """Only the last turns of a large session are decoded, even if lines cross chunks."""
     for number in range(100):
         session.user(f"{number}?")
         session.assistant(tool="read")
@@ -392,11 +392,11 @@ def test_a_big_session_is_not_held(session: SessionFile, monkeypatch: pytest.Mon
 
     assert session.path.stat().st_size > 5_000_000
     assert [f"{number}? read {number}:" + "é" * 25_000 for number in (98, 99)] == turns(session.path, 2)
-    assert 8 == decoded  # six messages, one of them for the model, and the last line: is it whole?
+    assert 8 == decoded  # six messages, one of them for the model, and the last line to check that it is complete
 
 
 def test_a_line_too_long_to_decode(session: SessionFile, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A monstrous line is named with its size, and the branch goes on behind it."""
+    """A line that is too long is replaced by its size, and the branch continues."""
     monkeypatch.setattr(pi_branch, "LINE_LIMIT", 1024 * 1024)
     monkeypatch.setattr("subdeck.core.agents.pi.session.LINE_LIMIT", 1024 * 1024)
     session.user("a?")
@@ -407,7 +407,7 @@ def test_a_line_too_long_to_decode(session: SessionFile, monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("chunk", [1, 2, 7, 64, 4096])
 def test_lines_from_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk: int) -> None:
-    """However a file is cut into chunks, every line is met once, with its place and its beginning."""
+    """With any chunk size, every line is found once, with its position and length."""
     monkeypatch.setattr(backward, "BLOCK", chunk)
     content = b"first\n\nsecond line\n" + b"y" * 600 + b"\nlast"
     path = tmp_path / "lines"
@@ -423,7 +423,7 @@ def test_lines_from_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chu
 
 
 def test_a_session_whose_entries_are_numbers(session: SessionFile) -> None:
-    """Fields of the wrong kind are no entries; nothing raises."""
+    """Entries with fields of the wrong type are skipped."""
     session.turn("a")
     session.write(json.dumps({"type": 1, "id": 2, "parentId": 3}).encode() + b"\n")
 

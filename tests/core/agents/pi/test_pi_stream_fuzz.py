@@ -1,4 +1,4 @@
-"""Whatever a child writes, reading it neither raises nor yields an event that cannot be written down."""
+"""Reading any output neither raises nor yields an event that cannot be stored."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ WORDS = {
     "id": ("prompt-", "prompt-m1", "steer-m2", "queue", "ending-1", "unsaid-1"),
     "placeholder": ('{"tool":"bash","args":{"command":"x"}}', '{"tool":"edit","args":{"edits":[{},5]}}', "["),
 }
-"""What lines of the rpc mode are understood by."""
+"""Fields and values that lines of the rpc mode are recognized by."""
 ODD: list[Any] = [
     *(
         None,
@@ -88,7 +88,7 @@ def stream(begin: Callable[[], PiStream]) -> PiStream:
 
 
 def talk(stream: PiStream, events: list[Event]) -> None:
-    """Say something, and answer what is asked; all that is told to pi is JSON."""
+    """Send a message and answer the requests. All commands to pi are JSON."""
     for event in events:
         if isinstance(event, Request):
             stream.reply(event.id, (Verdict.ALLOW, Verdict.DENY, Verdict.REPLY)[len(event.text) % 3], "Yes")
@@ -99,7 +99,7 @@ def talk(stream: PiStream, events: list[Event]) -> None:
 
 
 def survive(stream: PiStream, line: bytes) -> None:
-    """Feed a line both ways and use everything that comes out of it."""
+    """Feed a line both ways and use all its events."""
     formatter = ProgressFormatter()
     if line.startswith(stream.updates.prefixes):
         stream.feed(line[:4096])
@@ -121,26 +121,26 @@ def odd(chance: random.Random, depth: int = 2) -> Any:
 
 
 def test_wrong_types(begin: Callable[[], PiStream]) -> None:
-    """Any field may hold anything."""
+    """Any field may have any value."""
     chance = random.Random(1)
     stream = begin()
     for number in range(3000):
         if number % 30 == 0:
-            stream = begin()  # one that talks has soon finished
+            stream = begin()  # one with messages has soon finished
         fields = {key: odd(chance) for key in chance.sample(FIELDS, 9)}
         fields |= {key: chance.choice(words) for key, words in WORDS.items() if chance.random() < 0.5}
         survive(stream, json.dumps({"type": chance.choice(TYPES), **fields}).encode())
 
 
 def test_types_of_wrong_type(stream: PiStream) -> None:
-    """Even the type may hold anything, and a line need not be an object."""
+    """Even the type may have any value, and a line may be something other than an object."""
     for value in ODD:
         survive(stream, json.dumps({"type": value}).encode())
         survive(stream, json.dumps(value).encode())
 
 
 def test_random_bytes(stream: PiStream) -> None:
-    """Bytes that mean nothing, also behind a beginning that means something."""
+    """Random bytes, alone or after a valid start."""
     chance = random.Random(2)
     for _ in range(1500):
         noise = chance.randbytes(chance.randrange(200)).replace(b"\n", b"")
@@ -154,7 +154,7 @@ def test_random_bytes(stream: PiStream) -> None:
 
 @pytest.mark.parametrize("case", [case for case in cases() if "5mb" not in case])
 def test_torn_recordings(stream: PiStream, case: str) -> None:
-    """Lines of real runs, cut and damaged anywhere."""
+    """Lines of real runs, cut and damaged anywhere, are read."""
     chance = random.Random(case)
     for line in lines(case):
         damaged = bytearray(line)
@@ -166,7 +166,7 @@ def test_torn_recordings(stream: PiStream, case: str) -> None:
 
 @pytest.mark.parametrize("opening", [b"[", b'{"a":', b'{"type":"message_end","message":'])
 def test_nesting(stream: PiStream, opening: bytes) -> None:
-    """Absurdly nested JSON is unreadable, not fatal."""
+    """Deeply nested JSON is unreadable, not fatal."""
     for kind in TYPES:
         survive(stream, b'{"type":"' + kind.encode() + b'","result":' + opening * 50_000)
         survive(stream, opening * 50_000)
@@ -174,7 +174,7 @@ def test_nesting(stream: PiStream, opening: bytes) -> None:
 
 
 def test_long_lines(stream: PiStream) -> None:
-    """Lines of two megabytes, readable or not."""
+    """Lines of two megabytes are read, valid or not."""
     survive(stream, b"x" * 2_000_000)
     survive(stream, b"\\" * 2_000_000)
     survive(stream, b'{"type":"message_end","message":{"role":"assistant","content":"' + b"\\u2028" * 300_000 + b'"}}')

@@ -30,7 +30,7 @@ def bash(command: str, text: str = "") -> dict[str, Any]:
 
 
 def extension(text: str) -> None:
-    """Give pi an extension of the user's."""
+    """Install an extension of the user in pi."""
     path = Path(os.environ["PI_CODING_AGENT_DIR"]) / "extensions" / "own.ts"
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(f"export default function (pi: any) {{\n{text}\n}}\n")

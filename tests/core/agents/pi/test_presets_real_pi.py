@@ -27,7 +27,7 @@ Ask = Callable[[str, str], tuple[RunSnapshot, dict[str, Any]]]
 
 @pytest.fixture
 def ask(pi: Lab) -> Ask:
-    """Run one preset with the real pi; return how it ended, and the first request of its child."""
+    """Run one preset with the real pi. Return the run and the agent's first request."""
     (pi.project / "AGENTS.md").write_text("Context of the project.")
     pi.configure(models=({"id": "org/think:8b", "reasoning": True},))
     pi.command(pi.program, roles={"deep": "org/think:8b:high"})

@@ -1,4 +1,4 @@
-"""Every recorded stream of a real pi replays to how that run honestly ended."""
+"""Every recorded stream of a real pi replays to its correct outcome."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ EXPECTED: dict[str, tuple[str, str, str]] = {
     "0.73.1/m_unicode_ansi": ("completed", "done", "All done."),
     "0.73.1/p_extension_finalize": ("completed", "done", "Finishing."),
     "0.73.1/p_finalize_parallel_with_read": ("completed", "done", "asked again"),
-    # An rpc stream tells its prompt's events like any other; answers to commands are no events of a run.
+    # An rpc stream has a prompt's events like any other, and answers to commands are not events.
     "0.73.1/s_rpc_basic": ("completed", "done", "hi from rpc"),
-    # The recorder killed it long after its last event: it had finished.
+    # The recorder killed it long after its last event, so it had finished.
     "0.73.1/y_extension_timer_keeps_process_alive": ("completed", "done", "All done."),
     "0.87.1/a_text": ("completed", "done", PLAIN),
     "0.87.1/b_read_grep_find_ls": ("completed", "done", "All done."),
@@ -54,7 +54,7 @@ EXPECTED: dict[str, tuple[str, str, str]] = {
     "1.5.2/e_tool_errors": ("completed", "done", "All done."),
     "1.5.2/f_401": ("failed", "model_error", "401 Invalid API key"),
     "1.5.2/f_429_always_fast_settings": ("failed", "model_error", "429 Rate limit"),
-    # 1.5.2 asks four times in all, and the recorded server said 500 each time.
+    # 1.5.2 asks four times, and the recorded server returned 500 each time.
     "1.5.2/f_500_then_ok": ("failed", "model_error", "500 boom"),
     "1.5.2/f_context_overflow": ("failed", "model_error", OVERFLOW),
     "1.5.2/f_empty_answer": ("failed", "empty_answer", "the agent finished without writing any text"),
@@ -78,13 +78,13 @@ BOTH = pytest.mark.parametrize("version", ["0.73.1", "1.5.2"])
 
 
 def test_every_recording_is_expected() -> None:
-    """No recording lies about without an expected outcome."""
+    """Every recording has an expected outcome."""
     assert sorted(EXPECTED) == cases()
 
 
 @pytest.mark.parametrize("case", sorted(EXPECTED))
 def test_outcome(case: str) -> None:
-    """A recording ends as the run did: status, reason and the answer or the error."""
+    """A recording has the run's outcome: status, reason, and the answer or error."""
     run = replay(case)
     status, reason, text = EXPECTED[case]
     assert (status, reason) == (run.outcome.status, run.outcome.reason)
@@ -94,7 +94,9 @@ def test_outcome(case: str) -> None:
 
 @pytest.mark.parametrize("case", sorted(EXPECTED))
 def test_completion(case: str) -> None:
-    """Newer pi says itself that it has settled, 0.73.1 is believed after a quiet moment, a cut stream stays open."""
+    """Newer pi reports that it has settled, 0.73.1 has finished after a quiet moment, and a cut stream never
+    finishes.
+    """
     finished = EXPECTED[case][1] != "agent_exit" and case != "0.73.1/f_context_overflow"
     after = QUIET_AFTER_END if case.startswith("0.73.1") else 0
     assert (after if finished else None) == replay(case).stream.finished_after
@@ -121,7 +123,7 @@ def test_usage(version: str) -> None:
 
 @BOTH
 def test_model_and_session(version: str) -> None:
-    """The child's own words for its model and its session are kept."""
+    """The agent's model and session id are kept."""
     facts = replay(f"{version}/g_thinking").facts
     assert "fake/think" == facts.model
     assert f'"id":"{facts.session_id}"' in stdout(f"{version}/g_thinking").split(b"\n")[0].decode()
@@ -129,7 +131,7 @@ def test_model_and_session(version: str) -> None:
 
 @BOTH
 def test_bash_exit_code(version: str) -> None:
-    """A failing command's exit code is told, a time limit of the tool has none."""
+    """A failing command has an exit code, a timed-out one does not."""
     out, failing, timed_out, _ = replay(f"{version}/d_bash").of(ToolResult)
     assert (0 if version == "1.5.2" else None) == out.exit_code
     assert (3, True) == (failing.exit_code, failing.is_error)
@@ -138,13 +140,13 @@ def test_bash_exit_code(version: str) -> None:
 
 
 def test_reported_duration() -> None:
-    """The duration that pi reports wins over the one measured here."""
+    """pi's reported duration is used instead of the measured one."""
     assert [921, 9, 1008] == [result.duration_ms for result in replay("1.5.2/d_bash").of(ToolResult)][:3]
 
 
 @BOTH
 def test_tool_errors(version: str) -> None:
-    """Failing and unknown tools, and wrong arguments, are results with an error; the run goes on."""
+    """Failing tools, unknown tools and wrong arguments are error results, and the run continues."""
     run = replay(f"{version}/e_tool_errors")
     results = run.of(ToolResult)
     assert [True, True, True, version == "1.5.2"] == [result.is_error for result in results]
@@ -154,7 +156,7 @@ def test_tool_errors(version: str) -> None:
 
 @BOTH
 def test_parallel_tools(version: str) -> None:
-    """Results come in finishing order and name the call that they belong to."""
+    """Results come in finishing order and name their call."""
     run = replay(f"{version}/b_read_grep_find_ls")
     assert {call.tool_call_id for call in run.of(ToolCall)} == {result.tool_call_id for result in run.of(ToolResult)}
     assert ["call_ls_1", "call_find_0"] == [result.tool_call_id for result in run.of(ToolResult)][2:]
@@ -163,20 +165,20 @@ def test_parallel_tools(version: str) -> None:
 
 @BOTH
 def test_running_tool(version: str) -> None:
-    """A tool that was cut off in the middle counts as running."""
+    """A tool without an end counts as running."""
     assert 1 == replay(f"{version}/h_sigterm_in_bash").stream.running_tools
 
 
 @BOTH
 def test_thinking(version: str) -> None:
-    """Thoughts and text come in the order in which the message has them, with the tool call after them."""
+    """Thinking and text keep their order in the message, followed by the tool call."""
     kinds = [type(event) for event in replay(f"{version}/g_thinking").events]
     told = [kind for kind in kinds if kind in (Thinking, AssistantText, ToolCall, ToolResult)]
     assert [Thinking, AssistantText, ToolCall, ToolResult, Thinking, AssistantText] == told
 
 
 def test_recovered_retry() -> None:
-    """A retry that helps leaves its error and its announcement in the events and none in the outcome."""
+    """A successful retry leaves its error in the events but not in the outcome."""
     run = replay("0.73.1/f_500_then_ok")
     assert ["500 boom"] == [event.message for event in run.of(ErrorReported)]
     assert [(1, 3, 2000, "500 boom")] == [
@@ -188,14 +190,14 @@ def test_recovered_retry() -> None:
 
 @BOTH
 def test_exhausted_retries(version: str) -> None:
-    """Retries that do not help are all told."""
+    """All failed retries are reported."""
     run = replay(f"{version}/f_429_always_fast_settings")
     assert [1, 2] == [event.attempt for event in run.of(Retry)]
     assert 3 == len(run.of(ErrorReported))
 
 
 def test_compaction_is_told() -> None:
-    """A compaction that begins is a notice, although 0.73.1 exits in the middle of it."""
+    """The start of a compaction is a notice, although 0.73.1 exits during it."""
     assert ["compacting the conversation (overflow)"] == [
         notice.text for notice in replay("0.73.1/f_context_overflow").of(Notice)
     ]
@@ -203,7 +205,7 @@ def test_compaction_is_told() -> None:
 
 @pytest.mark.parametrize(("version", "count"), [("0.73.1", 45), ("1.5.2", 48)])
 def test_unicode(version: str, count: int) -> None:
-    """Only newline bytes end a record: U+2028 and U+0085 stay inside, control characters survive as they were."""
+    """Only newline bytes end a record: U+2028 and U+0085 stay inside, and control characters are kept."""
     case = f"{version}/m_unicode_ansi"
     assert count == len(lines(case)) == stdout(case).count(b"\n")
     assert count < len(stdout(case).decode().splitlines())
@@ -215,20 +217,20 @@ def test_unicode(version: str, count: int) -> None:
 
 @pytest.mark.parametrize("case", ["0.73.1/p_extension_finalize", "0.87.1/p_extension_finalize"])
 def test_finalize_payload(case: str) -> None:
-    """What the child hands to `subagent_finalize` is carried along."""
+    """The agent's arguments to `subagent_finalize` are kept."""
     assert {"status": "success", "summary": "It works."} == replay(case).facts.finalized
 
 
 @BOTH
 def test_rpc_answers_are_no_garbage(version: str) -> None:
-    """Answers to rpc commands are passed over without a warning."""
+    """Answers to rpc commands are skipped without a warning."""
     run = replay(f"{version}/s_rpc_basic")
     assert ["hi from rpc"] == [event.text for event in run.of(AssistantText)]
     assert [] == run.of(Notice)
 
 
 def test_long_tool_output() -> None:
-    """A line of more than a megabyte is read; what the model saw of it is kept whole."""
+    """A line of more than a megabyte is read, and the part that the model saw is kept complete."""
     run = replay("1.5.2/l_oneline_5mb")
     assert max(map(len, lines("1.5.2/l_oneline_5mb"))) > 1_000_000
     (result,) = run.of(ToolResult)
