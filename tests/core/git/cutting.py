@@ -1,6 +1,6 @@
-"""Cut an act on a repository short: git alone is killed at a step of one of its commands, or the disk is full by then.
+"""Interrupt an action on a repository: git is killed at one step of one of its commands, or the disk becomes full.
 
-The repository is made once and copied back before each cut, to the same place.
+The repository is made once and restored to the same directory before each cut.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ CALLS = (
     "write", "pwrite64", "rename", "unlink", "unlinkat", "mkdir", "rmdir", "link", "symlink", "ftruncate", "chmod",
     "fchmod", "fsync",
 )  # fmt: skip
-"""System calls at which git is killed: those that change a file, or say something to subdeck."""
+"""System calls at which git is killed: the calls that change a file or report to subdeck."""
 SHIM = """#!/bin/sh
 [ -e {place}/on ] || exec {git} "$@"
 read -r number < {place}/count
@@ -50,14 +50,14 @@ case $how in
 esac
 """
 MOMENTS = ("0.001", "0.003", "0.006")
-"""Seconds after which a command is killed where no system call of it can be chosen."""
+"""Seconds after which a command is killed if its system calls cannot be selected."""
 LOCKED = re.compile(r"\S+\.lock\b")
 DISK_BYTES = 16 * 1024 * 1024
 PAGE = 4096
 
 
 class Cut(NamedTuple):
-    """Where git is killed: at which command of the act, counted from 1, and how, as the shim reads it."""
+    """Where git is killed: the number of the action's command, from 1, and how (in the shim's notation)."""
 
     at: int
     how: str
@@ -71,8 +71,8 @@ class Scene(Struct):
 
 
 def make_scene(base: Path) -> Scene:
-    """Make a run that has changed, added, renamed and deleted files, with uncommitted work in its worktree; the
-    operator has edits, a staged file, a stash, and files that git does not know.
+    """Make a run that has changed, added, renamed and deleted files, with uncommitted work in its worktree; the user
+    has edits, a staged file, a stash and untracked files.
     """
     (Path(os.environ["HOME"]) / ".gitconfig").write_text("[user]\nname = Me\nemail = me@example.org\n")
     text = "".join(f"line {number}\n" for number in range(2_000))
@@ -112,7 +112,7 @@ def _files(root: Path) -> dict[str, object]:
 
 
 class State(NamedTuple):
-    """What a person has; commits without their times."""
+    """The user's and the run's files and commits; commits without their times."""
 
     files: object
     staged: str
@@ -122,20 +122,20 @@ class State(NamedTuple):
 
 
 def state(scene: Scene) -> State:
-    """Look at files with their modes and contents, index, branches with their trees, stash, and the run's worktree."""
+    """Read files with their modes and contents, index, branches with their trees, stash, and the run's worktree."""
     root, tree = scene.root, scene.tree
     refs = {
         name: git(root, "log", "-2", "--first-parent", "--format=%T %s", name, "--")
         for name in git(root, "for-each-ref", "--format=%(refname)").splitlines()
     }
-    # The order of two lines of history depends on the second in which a commit was made.
+    # Two lines of history are ordered by the second in which their commits were made.
     history = sorted(git(root, "log", "--format=%T %s", "HEAD", "--").splitlines())
     refs["HEAD"] = f"{git(root, 'symbolic-ref', 'HEAD')} {history}"
     return State(_files(root), git(root, "ls-files", "--stage"), refs, git(root, "status", "--porcelain"), _seen(tree))
 
 
 def _seen(tree: Path) -> object:
-    """Look at a worktree; one that is half brought back may be none to git."""
+    """Read a worktree; git may not recognize a half-restored one."""
     if not tree.exists():
         return None
     asked = [
@@ -146,7 +146,7 @@ def _seen(tree: Path) -> object:
 
 
 def reflog(scene: Scene) -> list[str]:
-    """The tips that HEAD had, the oldest first."""
+    """Return the former tips of HEAD, the oldest first."""
     return git(scene.root, "log", "-g", "--format=%H", "HEAD", "--").splitlines()[::-1]
 
 
@@ -160,10 +160,10 @@ def undo(scene: Scene) -> object:
 
 
 class Stage:
-    """A scene that is played again and again, each time from the same files."""
+    """A scene that is replayed many times, each time from the same files."""
 
     def __init__(self, base: Path, begin: Act | None) -> None:
-        """`begin` is done before what is cut."""
+        """Run `begin` before the action that is cut."""
         self._base = base
         self.scene = make_scene(base)
         self.first = state(self.scene)
@@ -180,7 +180,7 @@ class Stage:
 
 
 class GitShim:
-    """Stands on PATH before git, and has the one command that is chosen killed."""
+    """A shim before git on PATH that kills one chosen command."""
 
     def __init__(self, place: Path) -> None:
         self._place = place
@@ -204,7 +204,7 @@ class GitShim:
             (self._place / "on").unlink()
 
     def cuts(self, act: Callable[[], object]) -> list[Cut]:
-        """Do an act; return all cuts that can be made in it."""
+        """Run an action; return every possible cut in it."""
         can_trace = IS_WHOLE and strace.is_usable()
         with self.cutting("all" if can_trace else "0"):
             act()
@@ -224,12 +224,12 @@ class GitShim:
 
 
 def sample(cuts: list[Cut], count: int) -> list[Cut]:
-    """Return some of the last third, in which an act writes; all for `make soak`."""
+    """Return some cuts of the last third, in which an action writes; all cuts for `make soak`."""
     return cuts if IS_WHOLE else cuts[len(cuts) * 2 // 3 :: max(1, len(cuts) // 3 // count)][:count]
 
 
 def attempt(act: Act, scene: Scene) -> SubdeckError | OSError | None:
-    """Do something that may fail as an act may; return the error."""
+    """Run an action that may fail; return its error."""
     try:
         act(scene)
     except (SubdeckError, OSError) as error:
@@ -242,7 +242,7 @@ def locks(scene: Scene) -> list[Path]:
 
 
 def finish(act: Act, scene: Scene) -> None:
-    """Do something to its end, removing what a killed git has locked as the error says: it has to name it."""
+    """Complete an action, removing the locks of a killed git as the error advises; the error must name them."""
     for _ in range(6):
         left = locks(scene)
         error = attempt(act, scene)
@@ -257,7 +257,7 @@ def finish(act: Act, scene: Scene) -> None:
 
 
 class Trial(NamedTuple):
-    """An act, and what holds of it."""
+    """An action and the states expected before and after it."""
 
     act: Act
     before: State
@@ -266,7 +266,7 @@ class Trial(NamedTuple):
 
 
 def check(trial: Trial, scene: Scene, error: SubdeckError | OSError | None, tips: list[str]) -> None:
-    """What was said is true; an undo, or the same once more, leaves all as it was before or after it."""
+    """Check that reports are true, and that an undo or a retry restores the state before or after an action."""
     said = f"{error} {error.hint if isinstance(error, SubdeckError) else ''}".replace("\n", " ")
     now, noted = state(scene), scene.engine.last_act()
     if error is None:
@@ -292,7 +292,7 @@ def check(trial: Trial, scene: Scene, error: SubdeckError | OSError | None, tips
 
 
 def in_mounts_of_its_own(do: Callable[[], None]) -> None:
-    """Do something in a process that may mount; skip a test where that is not allowed. Raises what goes wrong there."""
+    """Run a function in a process that may mount, and raise its errors; skip the test if mounting is not allowed."""
     reader, writer = os.pipe()
     pid = os.fork()
     if not pid:
@@ -314,7 +314,7 @@ CLONE_NEWNS = 0x20000
 
 
 def mount_disk(place: Path) -> None:
-    """Mount a small disk of its own, for this process and its children."""
+    """Mount a small private disk for this process and its children."""
     libc = ctypes.CDLL(None, use_errno=True)
     assert libc.unshare(CLONE_NEWNS) == 0, os.strerror(ctypes.get_errno())
     subprocess.run(["mount", "--make-rprivate", "/"], check=True)
@@ -323,7 +323,7 @@ def mount_disk(place: Path) -> None:
 
 
 class Filler:
-    """Takes the room on a disk."""
+    """Fills a disk."""
 
     def __init__(self, place: Path) -> None:
         self._place = place
@@ -331,12 +331,12 @@ class Filler:
 
     @property
     def free(self) -> int:
-        """Pages."""
+        """Free pages."""
         found = os.statvfs(self._place)
         return found.f_bavail * found.f_frsize // PAGE
 
     def leave(self, pages: int) -> None:
-        """Fill the disk but for some pages."""
+        """Fill the disk except for this number of pages."""
         with self._file.open("wb") as file:
             os.posix_fallocate(file.fileno(), 0, max(1, self.free - pages) * PAGE)
 

@@ -1,4 +1,4 @@
-"""Real repositories for tests, and what git itself says of them."""
+"""Real repositories for tests, and git's own view of them."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ BY = (
 
 
 def git(where: Path, *words: str | bytes, check: bool = True, given: bytes = b"") -> str:
-    """Run git as a person would, and return what it writes."""
+    """Run git as a user would, and return its output."""
     done = subprocess.run(["git", *BY, *words], cwd=where, check=check, capture_output=True, input=given)
     return os.fsdecode(done.stdout).rstrip("\n")
 
 
 def write(root: Path, files: Mapping[str, str | bytes | None]) -> None:
-    """Write files; None removes one."""
+    """Write files; None removes a file."""
     for name, content in files.items():
         path = root / name
         if content is None:
@@ -39,7 +39,7 @@ def write(root: Path, files: Mapping[str, str | bytes | None]) -> None:
 
 
 def make(root: Path, files: Mapping[str, str | bytes | None] | None = None, *options: str) -> Path:
-    """Make a repository, with one commit where there are files."""
+    """Make a repository, with one commit if there are files."""
     root.mkdir(parents=True, exist_ok=True)
     git(root, "init", "-q", *options)
     if files:
@@ -49,21 +49,21 @@ def make(root: Path, files: Mapping[str, str | bytes | None] | None = None, *opt
 
 
 def commit(root: Path, message: str = "change") -> str:
-    """Commit all there is; return the commit."""
+    """Commit all changes; return the commit."""
     git(root, "add", "-A")
     git(root, "commit", "-q", "--allow-empty", "-m", message)
     return git(root, "rev-parse", "HEAD")
 
 
 def found(directory: Path) -> Repository:
-    """Find a repository that has to be there."""
+    """Find a repository that must exist."""
     repository = find(str(directory))
     assert repository is not None
     return repository
 
 
 def listed(git_dir: str, tree: str) -> dict[str, str]:
-    """Return the paths of a tree in a store with their modes."""
+    """Return the paths of a stored tree with their modes."""
     lines = subprocess.run(
         ["git", "--git-dir", git_dir, "ls-tree", "-r", "-z", tree], check=True, capture_output=True
     ).stdout.split(b"\0")

@@ -1,4 +1,4 @@
-"""git alone is killed in an act, or the disk is full: files are as before or after, or undo makes them so."""
+"""If only git is killed during an action, or the disk is full, files are as before or after, or undo restores them."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ pytestmark = pytest.mark.processes
 
 CAN_MOUNT = subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode == 0
 KILLS = 2
-"""Cuts of each act in `make test`."""
+"""Cuts per action in `make test`."""
 ROOM = (0, 8)
-"""Pages that are left on a full disk there."""
+"""Pages left free on a full disk in `make test`."""
 MOST = 2000
-"""Of such pages; no act needs more."""
+"""The most free pages tried; every action needs fewer."""
 
 
 def apply(scene: Scene) -> object:
@@ -51,7 +51,7 @@ def discard(scene: Scene) -> object:
 
 
 def clean_tree(scene: Scene) -> object:
-    """Leave nothing in the worktree that is not committed: it would not be kept."""
+    """Remove uncommitted changes from the worktree: they would not be saved."""
     return cutting.git(scene.tree, "checkout", "-q", "--", ".")
 
 
@@ -63,7 +63,7 @@ ACTS: dict[str, tuple[Act | None, Act]] = {
     "keep": (clean_tree, keep),
     "discard": (None, discard),
 }
-"""What is done before an act, and the act."""
+"""The preparation of each action, and the action."""
 CASES = [(name, is_undo) for name in ACTS for is_undo in (False, True)]
 
 
@@ -85,7 +85,7 @@ def staged(base: Path, name: str, is_undo: bool) -> tuple[Stage, Trial]:
 
 @pytest.mark.parametrize(("name", "is_undo"), CASES)
 def test_git_alone_is_killed(tmp_path: Path, name: str, is_undo: bool, record_property: Callable[..., None]) -> None:
-    """At each of its steps: what is said is true, an undo is whole, and the act can be done again."""
+    """A kill at any step leaves true reports, a complete undo, and an action that can be repeated."""
     stage, trial = staged(tmp_path / "project", name, is_undo)
     shim = GitShim(tmp_path / "shim")
     scene = stage.reset()
@@ -103,7 +103,7 @@ def test_git_alone_is_killed(tmp_path: Path, name: str, is_undo: bool, record_pr
 
 
 def test_a_killed_git_has_not_answered(tmp_path: Path) -> None:
-    """It is an error, and not an answer of no."""
+    """A killed git raises an error; it never counts as a "no"."""
     shim = GitShim(tmp_path / "shim")
     known = Git("/", is_own=True)
     assert known.ask("check-ref-format", "refs/heads/a").code == 0
@@ -121,7 +121,7 @@ if IS_WHOLE:
 def test_the_disk_is_full(
     tmp_path: Path, name: str, is_undo: bool, where: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """After each page that is written: what is said is true, an undo is whole, and the act can be done again."""
+    """A disk that fills up at any page leaves true reports, a complete undo, and an action that can be repeated."""
     disk, other = tmp_path / "disk", tmp_path / "other"
     other.mkdir()
     base, home = (disk, other) if where == "repository" else (other, disk)

@@ -1,4 +1,4 @@
-"""git itself fails or is killed while it writes the operator's files: nothing is lost, and undo puts all of it back."""
+"""If git fails or is killed while it writes the user's files, nothing is lost, and undo restores everything."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ pytestmark = pytest.mark.processes
 
 REAL_GIT = shutil.which("git") or ""
 BIG = "".join(f"line {number} of the operator\n" for number in range(9_000))
-"""Longer than git may write where it is held back."""
+"""Longer than git may write while it is limited."""
 MOST_BLOCKS = 200
-"""Of 512 bytes: more than an index takes, and less than `BIG`."""
+"""Limit in blocks of 512 bytes: more than an index takes, and less than `BIG`."""
 SHIM = """#!/bin/sh
 for word; do
     case $word in
@@ -35,7 +35,7 @@ exec {git} "$@"
 """
 
 EVERY = 17
-"""Of so many steps of an undo one is died at: each costs a repository."""
+"""One of this many steps of an undo is tried with a kill: each kill costs a repository."""
 
 
 class Scene(Struct):
@@ -45,7 +45,7 @@ class Scene(Struct):
 
 
 def scene_at(directory: Path) -> Scene:
-    """Make a run that has changed, added, renamed and deleted files; the operator has edits and a staged file."""
+    """Make a run that has changed, added, renamed and deleted files; the user has edits and a staged file."""
     (Path(os.environ["HOME"]) / ".gitconfig").write_text("[user]\nname = Me\nemail = me@example.org\n")
     engine = open_engine(make_repository(directory, b_txt="begin\n", big_txt=BIG, old_txt="old\n", going_txt="going\n"))
     meta, tree = make_worktree(engine.project)
@@ -66,7 +66,7 @@ def scene_at(directory: Path) -> Scene:
 
 
 def state(root: Path) -> object:
-    """All that the operator has: commits, branches, index, and every file with its mode."""
+    """Return all the user has: commits, branches, index, and every file with its mode."""
     files = {
         str(path.relative_to(root)): (path.stat().st_mode, path.read_bytes())
         for path in root.rglob("*")
@@ -94,7 +94,7 @@ def pick(scene: Scene) -> object:
 
 
 ACTS = {apply: "read-tree", merge: "merge", pick: "merge"}
-"""Each with the command of git that writes the files."""
+"""Each action with the git command that writes its files."""
 
 
 def undo(scene: Scene) -> None:
@@ -105,7 +105,7 @@ def undo(scene: Scene) -> None:
 
 @pytest.fixture
 def hold_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str, bool, bool], None]:
-    """Have a command of git fail at a file that is too long, as on a full disk, or be killed by the kernel over it."""
+    """Make a git command fail at a file that is too long, as on a full disk, or have the kernel kill it."""
     switch, shims = tmp_path / "held-back", tmp_path / "shims"
 
     def set_to(command: str, is_held: bool, is_killed: bool) -> None:
@@ -121,7 +121,7 @@ def hold_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str,
 
 
 def unlock(root: Path) -> None:
-    """Remove the lock that a killed git has left, as the error says."""
+    """Remove the lock of a killed git, as the error advises."""
     (root / ".git" / "index.lock").unlink(missing_ok=True)
 
 
@@ -130,7 +130,7 @@ def unlock(root: Path) -> None:
 def test_git_fails_half_way(
     project_dir: Path, hold_back: Callable[[str, bool, bool], None], act: Callable[[Scene], object], is_killed: bool
 ) -> None:
-    """What git had written of it is named, and undo takes it back; then it can be done whole."""
+    """git's partial changes are reported, and undo restores them; afterwards the action can be completed."""
     scene = scene_at(project_dir)
     before = state(scene.root)
     hold_back(ACTS[act], True, is_killed)
@@ -152,7 +152,7 @@ def test_git_fails_half_way(
 def test_git_fails_in_an_undo(
     project_dir: Path, hold_back: Callable[[str, bool, bool], None], act: Callable[[Scene], object], is_killed: bool
 ) -> None:
-    """An undo that git did not finish is finished by the next one, with what was edited since."""
+    """An undo that git did not finish is finished by the next one, including later edits."""
     scene = scene_at(project_dir)
     before = state(scene.root)
     act(scene)
@@ -170,9 +170,7 @@ def test_git_fails_in_an_undo(
 def test_a_link_in_the_place_of_what_git_had_half_written(
     project_dir: Path, hold_back: Callable[[str, bool, bool], None]
 ) -> None:
-    """What the operator has put there since is no half of a file: an undo names it and leaves it, and once it is away
-    takes all of it back.
-    """
+    """Undo names and keeps the user's link in place of git's half-written file; without the link it restores all."""
     scene = scene_at(project_dir)
     before = state(scene.root)
     hold_back(ACTS[apply], True, False)
@@ -193,7 +191,7 @@ def test_a_link_in_the_place_of_what_git_had_half_written(
 
 @pytest.mark.parametrize("act", ACTS, ids=lambda act: act.__name__)
 def test_killed_in_an_undo(project_dir: Path, act: Callable[[Scene], object]) -> None:
-    """Killed anywhere on its way, an undo is finished by the next one, and all is as it was before the act."""
+    """If an undo is killed at any step, the next one finishes it, and the state is as before the action."""
     scene = scene_at(project_dir / "scene")
     before = state(scene.root)
     act(scene)
@@ -210,7 +208,7 @@ def test_killed_in_an_undo(project_dir: Path, act: Callable[[Scene], object]) ->
 
 
 def test_touched_files_are_no_edits(project_dir: Path) -> None:
-    """A merge is taken back although the times of its files have changed."""
+    """A merge is undone even if the times of its files have changed."""
     scene = scene_at(project_dir)
     before = state(scene.root)
     merge(scene)
@@ -222,7 +220,7 @@ def test_touched_files_are_no_edits(project_dir: Path) -> None:
 
 @pytest.mark.parametrize("is_staged", [True, False])
 def test_edited_since_a_merge(project_dir: Path, is_staged: bool) -> None:
-    """A merge is not taken back over edits of its files that are not committed: they are named, and stay."""
+    """Undoing a merge is refused if its files have uncommitted edits: the error names them, and they stay."""
     scene = scene_at(project_dir)
     merge(scene)
     (scene.root / "b.txt").write_text("edited\n")
@@ -239,7 +237,7 @@ def test_edited_since_a_merge(project_dir: Path, is_staged: bool) -> None:
 
 
 def test_a_sparse_checkout_stays_sparse(project_dir: Path) -> None:
-    """Taking a merge back checks out nothing that the operator has left out of the working tree."""
+    """Undoing a merge checks out nothing that the user excluded from the working tree."""
     scene = scene_at(project_dir)
     git(scene.root, "stash", "-q", "--include-untracked")
     git(scene.root, "sparse-checkout", "set", "--no-cone", "/*", "!/a.txt")

@@ -1,4 +1,4 @@
-"""Snapshots beside what git itself adds to an empty index, after whatever was done to the files."""
+"""Snapshots equal the trees that git adds to an empty index, after any change to the files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ STEPS = 30
 
 
 def by_git(root: Path, index: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Return the tree of all that is there, as git adds it by itself."""
+    """Return the tree of all files, as git adds it."""
     index.unlink(missing_ok=True)
     with monkeypatch.context() as patched:
         patched.setenv("GIT_INDEX_FILE", str(index))
@@ -63,7 +63,7 @@ def do_something(chance: random.Random, root: Path) -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_as_git_would_add_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
-    """After each of many changes a snapshot with an index that is kept is what git makes of the files anew."""
+    """After each of many changes, a snapshot with a kept index equals git's tree from an empty index."""
     chance = random.Random(seed)
     root = make(tmp_path / "r", {"a": "1", "dir/b": "1", "dir/deep/c": "1", ".gitignore": "*.o\n"})
     store = Store(str(tmp_path / "store"))
@@ -77,7 +77,7 @@ def test_as_git_would_add_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, se
 
 @given(st.binary(max_size=20).filter(lambda name: b"\0" not in name))
 def test_any_name_is_taken_back(name: bytes) -> None:
-    """Whatever the bytes of a name, the word for it leads back to it, and can be encoded."""
+    """Any file name, of any bytes, survives its conversion to text and back, and its text can be encoded."""
     word = worded(name)
     assert name == name_of(word)
     assert word.encode().decode() == word

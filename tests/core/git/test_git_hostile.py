@@ -1,4 +1,4 @@
-"""Checkouts that were made to have git run something, or to lead it elsewhere."""
+"""Checkouts made to have git run a program, or to lead it elsewhere."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ KEYS = (
     "submodule.sub.update", "tar.x.command", "trailer.x.cmd", "trailer.x.command", "uploadpack.packObjectsHook",
     "web.browser",
 )  # fmt: skip
-"""All that name a program, or may, in the documentation of git up to 2.52."""
+"""Every key that names a program, or may, in the documentation of git up to 2.52."""
 SWITCHES = {
     "commit.gpgSign": "true",
     "core.fsmonitorHookVersion": "2",
@@ -60,7 +60,7 @@ ATTRIBUTES = "* filter=x diff=x merge=x\n*.other filter=a=b.c\n"
 
 
 class Canary:
-    """A program that says so when it is run, and in the name of which setting."""
+    """A program that records each of its runs, with the setting that started it."""
 
     def __init__(self, directory: Path) -> None:
         directory.mkdir()
@@ -73,7 +73,7 @@ class Canary:
         return sorted(set(self.log.read_text().split())) if self.log.exists() else []
 
     def settings(self) -> str:
-        """Return a file of settings in which every key names it."""
+        """Return a settings file in which every key names the canary."""
         lines: list[str] = []
         named = {key: f"{self.path} {key}" for key in KEYS}
         for key, value in (named | SWITCHES | {"remote.origin.url": f"ext::{self.path} url"}).items():
@@ -96,7 +96,7 @@ def canary(tmp_path: Path) -> Canary:
 
 
 def exercise(root: Path, state: Path) -> None:
-    """Do all that can be done in a repository."""
+    """Do everything that can be done in a repository."""
     repository = found(root)
     assert not repository.trouble
     store = Store(str(state / "store"))
@@ -134,7 +134,7 @@ FILES: dict[str, str | bytes | None] = {"a": "1\n", "b.other": "1\n", "c": "1\n"
 
 
 def test_no_setting_of_a_checkout_runs_a_program(tmp_path: Path, canary: Canary) -> None:
-    """Whatever its settings, hooks and attributes name, nothing that is done in a checkout runs any of it."""
+    """No action in a checkout runs a program that its settings, hooks or attributes name."""
     root = make(tmp_path / "r", FILES)
     with open(root / ".git/config", "a") as config:
         config.write(canary.settings())
@@ -150,7 +150,7 @@ def test_no_setting_of_a_checkout_runs_a_program(tmp_path: Path, canary: Canary)
 
 @pytest.mark.parametrize("where", ["include.path", "includeIf.gitdir:/.path", "hooks"])
 def test_no_detour_runs_a_program(tmp_path: Path, canary: Canary, where: str) -> None:
-    """Included settings, and hooks in the place that they name, are as little believed."""
+    """Included settings, and hooks in a configured directory, run no program either."""
     root = make(tmp_path / "r", FILES)
     if where == "hooks":
         canary.plant_hooks(root / "inside")
@@ -164,7 +164,7 @@ def test_no_detour_runs_a_program(tmp_path: Path, canary: Canary, where: str) ->
 
 
 def test_submodules_are_not_entered(tmp_path: Path, canary: Canary) -> None:
-    """What the repository of a submodule names is not run either."""
+    """Programs named by a submodule's repository are not run either."""
     make(tmp_path / "sub", {"x": "1\n"})
     root = make(tmp_path / "r", FILES)
     git(root, "submodule", "add", "-q", str(tmp_path / "sub"), "sub")
@@ -180,7 +180,7 @@ def test_submodules_are_not_entered(tmp_path: Path, canary: Canary) -> None:
 
 @pytest.fixture
 def older_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have a git that does not know the variable against fetching, as those before 2.39.4."""
+    """Simulate a git without the variable against fetching, as before 2.39.4."""
     shim = tmp_path / "older" / "git"
     shim.parent.mkdir()
     shim.write_text(f'#!/bin/sh\nunset GIT_NO_LAZY_FETCH\nexec {shutil.which("git")} "$@"\n')
@@ -193,7 +193,7 @@ def older_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_nothing_is_fetched(
     tmp_path: Path, canary: Canary, missing: str, is_older: bool, request: pytest.FixtureRequest
 ) -> None:
-    """Where objects are missing that a repository promises to fetch, its ways of fetching are not gone."""
+    """If objects are missing that a repository promises to fetch, its fetch programs are not run."""
     if is_older:
         request.getfixturevalue("older_git")
     root = make(tmp_path / "r", FILES)
@@ -205,7 +205,7 @@ def test_nothing_is_fetched(
     repository = found(root)
     write(root, {"a": "changed"})
     if missing == "HEAD":
-        # the helper of an older git may die before git has finished with the name
+        # An older git's helper may die before git has finished with the name.
         assert "missing" in repository.trouble or (is_older and "not allowed" in repository.trouble)
     else:
         store = Store(str(tmp_path / "store"))
@@ -218,7 +218,7 @@ def test_nothing_is_fetched(
 
 
 def test_a_program_in_the_checkout_is_not_git(tmp_path: Path, canary: Canary, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where PATH has the current directory in it, a `git` in the checkout is not run."""
+    """A `git` in the checkout is not run, even if PATH has the current directory in it."""
     root = make(tmp_path / "r", {"git": f"#!/bin/sh\n{canary.path} git\n"})
     (root / "git").chmod(0o755)
     monkeypatch.setenv("PATH", f".::{os.environ['PATH']}")
@@ -229,7 +229,7 @@ def test_a_program_in_the_checkout_is_not_git(tmp_path: Path, canary: Canary, mo
 def test_what_the_caller_says_of_another_repository_does_not_count(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Started from a hook or an alias, where git has set variables, subdeck looks at the repository that it means."""
+    """Started from a hook or an alias, with git's variables set, subdeck uses the right repository."""
     root, other = make(tmp_path / "r", {"a": "1"}), make(tmp_path / "other", {"b": "1"})
     for name in ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_PREFIX"):
         monkeypatch.setenv(name, str(other / ".git"))
@@ -264,7 +264,7 @@ def lead_by_commondir(root: Path, outside: Path) -> None:
 
 
 def lead_by_a_worktree_of_its_own(root: Path, outside: Path) -> None:
-    """A `.git` that names what looks like an added worktree and shares another repository."""
+    """Make `.git` name what looks like an added worktree and shares another repository."""
     (root / ".git").rename(root / "own")
     (root / ".git").write_text(f"gitdir: {root / 'own'}\n")
     (root / "own/commondir").write_text(f"{outside / '.git'}\n")
@@ -294,7 +294,7 @@ def lead_by_linked_objects(root: Path, outside: Path) -> None:
     ],
 )
 def test_a_checkout_does_not_lead_elsewhere(tmp_path: Path, lead: object) -> None:
-    """Where a checkout would have us look at, or write into, what is not its own, it is not used, and says why."""
+    """A checkout that would make us read or write another repository is not used, and the reason is reported."""
     outside, root = make(tmp_path / "outside", {"secret": "x"}), make(tmp_path / "r", {"a": "1"})
     assert callable(lead)
     lead(root, outside)
@@ -305,7 +305,7 @@ def test_a_checkout_does_not_lead_elsewhere(tmp_path: Path, lead: object) -> Non
 
 
 def test_alternates_are_only_read(tmp_path: Path) -> None:
-    """Objects that a repository borrows from elsewhere are read there, and nothing is written."""
+    """A repository's borrowed objects are read from their source, and nothing is written there."""
     outside = make(tmp_path / "outside", {"a": "1"})
     git(tmp_path, "clone", "-q", "--shared", str(outside), str(tmp_path / "r"))
     before = sorted(outside.rglob("*"))
@@ -324,7 +324,7 @@ WAITING = ("HEAD", "config", "packed-refs", "refs/heads/main", "commondir", "sha
     [*((name, False) for name in (*WAITING, "index", "info/exclude")), ("config", True), ("packed-refs", True)],
 )
 def test_a_pipe_in_a_repository_keeps_nobody_waiting(tmp_path: Path, name: str, is_linked: bool) -> None:
-    """Where a file that git reads is a pipe that nobody writes to, it is done without, or reported before git waits."""
+    """If a file that git reads is a pipe without a writer, it is skipped, or reported before git blocks."""
     root = make(tmp_path / "r", {"a": "1"})
     path = root / ".git" / name
     if is_linked:
@@ -345,7 +345,7 @@ def test_a_pipe_in_a_repository_keeps_nobody_waiting(tmp_path: Path, name: str, 
 
 @pytest.mark.parametrize("name", [".gitattributes", ".gitignore", "deep/.gitignore"])
 def test_a_pipe_in_a_working_tree_keeps_nobody_waiting(tmp_path: Path, name: str) -> None:
-    """git waits for a pipe in the place of its own files: that is told at once, or after the time that it has."""
+    """If git's own file is a pipe, the error comes at once or when git's time is over."""
     root = make(tmp_path / "r", {"a": "1", "deep/b": "1"})
     write(root, {"deep/new": "x"})
     os.mkfifo(root / name)
@@ -354,7 +354,7 @@ def test_a_pipe_in_a_working_tree_keeps_nobody_waiting(tmp_path: Path, name: str
 
 
 def test_what_takes_too_long_is_ended_whole(tmp_path: Path) -> None:
-    """A filter of the user's that hangs is ended with git when the time is over; nothing is left running."""
+    """A user's filter that hangs is killed with git at the timeout; no process is left."""
     root = make(tmp_path / "r", {"a": "1"})
     git(root, "config", "--global", "filter.slow.clean", "sleep 1000")
     write(root, {".gitattributes": "* filter=slow", "new": "x"})

@@ -1,4 +1,4 @@
-"""Locks that a killed git has left: what is refused for one names it, and the way out."""
+"""Locks of a killed git: the error names the lock and the way out."""
 
 from __future__ import annotations
 
@@ -28,9 +28,7 @@ COMMANDS = {
 @pytest.mark.parametrize("name", COMMANDS)
 @pytest.mark.parametrize("is_linked", [False, True])
 def test_every_lock_has_its_hint(project_dir: Path, tmp_path: Path, name: str, is_linked: bool) -> None:
-    """The error of any command says which file is in its way, in a repository as in a worktree of it; without that
-    file it goes on.
-    """
+    """Every command's error names the lock file, in repository and worktree; without the lock the command works."""
     root = make_repository(project_dir)
     git(root, "branch", "packed")
     git(root, "pack-refs", "--all")
@@ -53,7 +51,7 @@ def test_every_lock_has_its_hint(project_dir: Path, tmp_path: Path, name: str, i
 
 @pytest.mark.parametrize("name", ["index.lock", "HEAD.lock", "refs/heads/main.lock"])
 def test_a_merge_is_refused_before(project_dir: Path, name: str) -> None:
-    """Nothing is merged, and no act is left, where a lock would have git stop in the middle."""
+    """A merge that a lock would stop midway is refused: nothing is merged, and no action is recorded."""
     (Path(os.environ["HOME"]) / ".gitconfig").write_text("[user]\nname = Me\nemail = me@example.org\n")
     engine = open_engine(make_repository(project_dir))
     meta, tree = make_worktree(engine.project)
@@ -76,7 +74,7 @@ def test_a_merge_is_refused_before(project_dir: Path, name: str) -> None:
 
 @pytest.mark.parametrize("act", ["keep", "commit"])
 def test_other_acts_pass_it_on(project_dir: Path, act: str) -> None:
-    """To keep a branch, and to commit in a worktree, ends with the same hint."""
+    """Saving as a branch and committing in a worktree fail with the same hint."""
     (Path(os.environ["HOME"]) / ".gitconfig").write_text("[user]\nname = Me\nemail = me@example.org\n")
     engine = open_engine(make_repository(project_dir))
     meta, tree = make_worktree(engine.project)

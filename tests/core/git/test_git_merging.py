@@ -1,4 +1,4 @@
-"""Merges of trees, and writing what comes of them into a working tree."""
+"""Merge trees, and write the result into a working tree."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def store(tmp_path: Path) -> Store:
 
 
 def tree_of(store: Store, root: Path, files: dict[str, str | bytes | None]) -> str:
-    """Return the tree of a working tree with other files, and leave the working tree as it was."""
+    """Return the tree of a working tree with other files; the working tree stays unchanged."""
     before = {name: (root / name).read_bytes() if (root / name).exists() else None for name in files}
     write(root, files)
     tree = store.take(found(root)).tree
@@ -35,7 +35,7 @@ def tree_of(store: Store, root: Path, files: dict[str, str | bytes | None]) -> s
 
 
 def test_what_goes_together_is_merged(tmp_path: Path, store: Store) -> None:
-    """Both sides' changes are in the tree that comes of it, also in one file."""
+    """The merged tree has both sides' changes, even in one file."""
     root = make(tmp_path / "r", {"a": TEXT, "gone": "x"})
     base = store.take(found(root)).tree
     theirs = tree_of(store, root, {"a": TEXT + "theirs\n", "new": "x", "gone": None})
@@ -50,7 +50,7 @@ def test_what_goes_together_is_merged(tmp_path: Path, store: Store) -> None:
 
 
 def test_conflicts_are_told_by_file(tmp_path: Path, store: Store) -> None:
-    """Each file that does not go together is told once, with the kind of its conflict; any name can have one."""
+    """Each conflicting file is reported once with the kind of its conflict, even with an odd name."""
     names = {"text": TEXT, "deleted": TEXT, 'quo"te\nline': TEXT, "fine": TEXT}
     root = make(tmp_path / "r", dict(names))
     base = store.take(found(root)).tree
@@ -68,7 +68,7 @@ def test_conflicts_are_told_by_file(tmp_path: Path, store: Store) -> None:
 
 
 def test_an_older_git_is_told(tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where git is too old to merge trees, that is said with both versions before anything is done."""
+    """If git is too old to merge trees, the error names both versions before anything is done."""
     root = make(tmp_path / "r", {"a": "1"})
     at = store.git(found(root))
     old = tmp_path / "bin" / "git"
@@ -82,7 +82,7 @@ def test_an_older_git_is_told(tmp_path: Path, store: Store, monkeypatch: pytest.
 
 
 def test_written_as_a_person_would(tmp_path: Path, store: Store) -> None:
-    """Files are changed, made and removed, and neither the index nor what is staged in it is touched."""
+    """Files are changed, made and removed without touching the index or staged changes."""
     root = make(tmp_path / "r", {"a": "1", "gone": "x", "dir/file": "x", "run": "x"})
     write(root, {"staged": "s", "untracked": "u"})
     git(root, "add", "staged")
@@ -107,7 +107,7 @@ def test_written_as_a_person_would(tmp_path: Path, store: Store) -> None:
 
 
 def test_what_changed_meanwhile_is_not_overwritten(tmp_path: Path, store: Store) -> None:
-    """A file that is not what it was when the tree was made is named, and nothing at all is written."""
+    """A file that has changed since the tree was made is named in the error, and no file is written."""
     root = make(tmp_path / "r", {"a": "1", "b": "1"})
     now = store.take(found(root)).tree
     wanted = tree_of(store, root, {"a": "2", "b": "2"})
@@ -122,7 +122,7 @@ def test_what_changed_meanwhile_is_not_overwritten(tmp_path: Path, store: Store)
     ("ignored", "wanted"), [("made", "made"), ("made", "made/deep"), ("made/deep", "made"), ("made/x", "made/x")]
 )
 def test_ignored_files_are_not_overwritten(tmp_path: Path, store: Store, ignored: str, wanted: str) -> None:
-    """git would write over an ignored file: it is named, stays as it is, and nothing is written."""
+    """An ignored file that git would overwrite is named and stays unchanged, and nothing is written."""
     root = make(tmp_path / "r", {"a": "1"})
     now = store.take(found(root)).tree
     other = Store(str(tmp_path / "other"))
@@ -137,7 +137,7 @@ def test_ignored_files_are_not_overwritten(tmp_path: Path, store: Store, ignored
 
 
 def test_a_link_in_the_way_is_not_followed(tmp_path: Path, store: Store) -> None:
-    """Where a directory has become a link to elsewhere nothing is written there."""
+    """If a directory has become a link to elsewhere, nothing is written there."""
     root = make(tmp_path / "r", {"dir/a": "1"})
     now = store.take(found(root)).tree
     wanted = tree_of(store, root, {"dir/a": "2", "dir/b": "2"})
@@ -150,7 +150,7 @@ def test_a_link_in_the_way_is_not_followed(tmp_path: Path, store: Store) -> None
 
 
 def test_the_branch_goes_on(tmp_path: Path, store: Store) -> None:
-    """A commit made of a tree is where the branch is brought to, with the files; what is in the way is refused."""
+    """The branch and its files advance to a commit made of a tree; conflicting edits have the advance refused."""
     root = make(tmp_path / "r", {"a": "1", "b": "1"})
     repository = found(root)
     wanted = tree_of(store, root, {"a": "2"})
@@ -174,7 +174,7 @@ def test_the_branch_goes_on(tmp_path: Path, store: Store) -> None:
 
 
 def test_the_branch_goes_over_no_ignored_file(tmp_path: Path) -> None:
-    """git would write over an ignored file when it brings a branch forward: it is refused."""
+    """Advancing the branch is refused if git would overwrite an ignored file."""
     root = make(tmp_path / "r", {"a": "1"})
     first = found(root).head
     write(root, {"made": "theirs"})

@@ -1,4 +1,4 @@
-"""Repositories of every odd kind: the truth about them, or a clear word."""
+"""Repositories of every odd kind: correct snapshots, or a clear error."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def changes(store: Store, root: Path, before: Snapshot) -> dict[str, FileStatus]
 
 
 def test_no_repository(tmp_path: Path) -> None:
-    """A directory outside of any repository has none, and one that is not there has none."""
+    """A directory outside of any repository, or a missing one, has no repository."""
     assert find(str(tmp_path)) is None
     assert find(str(tmp_path / "missing")) is None
     (tmp_path / ".git").mkdir()
@@ -42,7 +42,7 @@ def test_no_repository(tmp_path: Path) -> None:
 
 
 def test_below_the_root(tmp_path: Path) -> None:
-    """From anywhere in the working tree, also by a link, the place below the root is told."""
+    """The prefix below the root is found from anywhere in the working tree, even by a link."""
     root = make(tmp_path / "r", {"services/api/a": "1"})
     (tmp_path / "link").symlink_to(root / "services")
     assert ("services/api", str(root), "main") == _place(root / "services/api")
@@ -58,7 +58,7 @@ def _place(directory: Path) -> tuple[str, str, str | None]:
 
 
 def test_without_a_commit(tmp_path: Path, store: Store) -> None:
-    """Before the first commit the files that are there are the truth, and the first ones are changes."""
+    """Before the first commit, snapshots have the files that exist, and new files are changes."""
     root = make(tmp_path / "r")
     repository = found(root)
     assert (None, "main", "") == (repository.head, repository.branch, repository.trouble)
@@ -129,7 +129,7 @@ def another_users(root: Path) -> None:
     ],
 )
 def test_what_cannot_be_used_is_told(tmp_path: Path, damage: Callable[[Path], None], words: str) -> None:
-    """A broken repository, or another user's, is found with a sentence that says why; no snapshot is taken."""
+    """A broken repository, or another user's, is found with a one-line reason; no snapshot is taken."""
     root = make(tmp_path / "r", {"a": "1"})
     damage(root)
     repository = found(root)
@@ -139,7 +139,7 @@ def test_what_cannot_be_used_is_told(tmp_path: Path, damage: Callable[[Path], No
 
 
 def test_a_bare_one(tmp_path: Path) -> None:
-    """In a bare repository there is nothing to work on, and that is said."""
+    """A repository without a working tree is reported as bare."""
     root = make(tmp_path / "r", {}, "--bare")
     assert found(root).is_bare and found(root / "refs").is_bare
     assert str(root) == found(root).git_dir
@@ -149,7 +149,7 @@ def test_a_bare_one(tmp_path: Path) -> None:
 
 
 def test_without_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where git is not installed, a repository is found with a word that says so, and elsewhere there is none."""
+    """Without git, a repository is found with the reason that git is missing; other directories have none."""
     root = make(tmp_path / "r", {"a": "1"})
     monkeypatch.setenv("PATH", str(tmp_path))
     assert "git is not on PATH" == found(root).trouble
@@ -158,7 +158,7 @@ def test_without_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("damage", ["garbage", "cut", "missing", "empty"])
 def test_a_broken_index(tmp_path: Path, store: Store, damage: str) -> None:
-    """Without an index of the user's that can be read, what is committed is what files are compared with."""
+    """If the user's index cannot be read, files are compared with the last commit."""
     root = make(tmp_path / "r", {"a": "1", "b": "1"})
     index = root / ".git/index"
     content = index.read_bytes()
@@ -178,7 +178,7 @@ def test_a_broken_index(tmp_path: Path, store: Store, damage: str) -> None:
 
 
 def test_missing_objects(tmp_path: Path, store: Store) -> None:
-    """Where the content of a committed file is lost, what is there now is recorded all the same."""
+    """If the content of a committed file is lost, the current content is still recorded."""
     root = make(tmp_path / "r", {"a": "1", "b": "1\n", "dir/c": "1"})
     for path in ("HEAD:b", "HEAD:dir"):
         name = git(root, "rev-parse", path)
@@ -189,7 +189,7 @@ def test_missing_objects(tmp_path: Path, store: Store) -> None:
 
 
 def test_sha256(tmp_path: Path, store: Store) -> None:
-    """Repositories with the longer ids work as any other."""
+    """Repositories with SHA-256 ids work as any other."""
     root = make(tmp_path / "r", {"a": "1"}, "--object-format=sha256")
     before = take(store, root)
     assert git(root, "rev-parse", "HEAD^{tree}") == before.tree and 64 == len(before.tree)
@@ -199,7 +199,7 @@ def test_sha256(tmp_path: Path, store: Store) -> None:
 
 
 def test_line_ends(tmp_path: Path, store: Store) -> None:
-    """Where a repository has its lines end otherwise in the working tree, an unchanged file is no change."""
+    """A file that differs only by the configured line ends is unchanged."""
     root = make(tmp_path / "r", {"a": "1\n2\n"})
     git(root, "config", "core.autocrlf", "true")
     write(root, {"a": "1\r\n2\r\n"})
@@ -214,7 +214,7 @@ def test_line_ends(tmp_path: Path, store: Store) -> None:
 
 @pytest.mark.parametrize("options", [("--cone",), ("--no-cone",), ("--cone", "--sparse-index")])
 def test_sparse_checkout(tmp_path: Path, store: Store, options: tuple[str, ...]) -> None:
-    """Files that are not checked out are no deletions; one that is written where none is checked out is told."""
+    """Files that are not checked out are not deletions; a file written outside of the sparse checkout is a change."""
     root = make(tmp_path / "r", {"in/a": "1", "out/b": "1", "out/c": "1"})
     git(root, "sparse-checkout", "set", *options, "/in/" if "--no-cone" in options else "in")
     assert not (root / "out/b").exists()
@@ -225,7 +225,7 @@ def test_sparse_checkout(tmp_path: Path, store: Store, options: tuple[str, ...])
 
 
 def test_split_index(tmp_path: Path, store: Store) -> None:
-    """An index in two files is read as one."""
+    """A split index is read as one."""
     root = make(tmp_path / "r", {"a": "1", "b": "1"})
     git(root, "update-index", "--split-index")
     write(root, {"a": "2"})
@@ -238,7 +238,7 @@ def test_split_index(tmp_path: Path, store: Store) -> None:
 
 
 def test_submodules(tmp_path: Path, store: Store) -> None:
-    """Another commit of a submodule is a change; changes inside of one are told; a missing one is none."""
+    """A submodule at another commit is a change, one with inner changes is skipped, a missing one is unchanged."""
     make(tmp_path / "sub", {"x": "1"})
     root = make(tmp_path / "r", {"a": "1"})
     for name in ("one", "two", "three"):
@@ -258,7 +258,7 @@ def test_submodules(tmp_path: Path, store: Store) -> None:
 
 
 def test_a_locked_index(tmp_path: Path, store: Store) -> None:
-    """A lock that stands in the user's repository keeps no snapshot from being taken, and stays."""
+    """A lock in the user's repository does not prevent a snapshot, and stays."""
     root = make(tmp_path / "r", {"a": "1"})
     (root / ".git/index.lock").write_text("")
     before = take(store, root)
@@ -268,7 +268,7 @@ def test_a_locked_index(tmp_path: Path, store: Store) -> None:
 
 
 def test_an_unfinished_merge(tmp_path: Path, store: Store) -> None:
-    """Files with conflicts are what they are in the working tree."""
+    """Conflicting files have their working tree content in the snapshot."""
     root = make(tmp_path / "r", {"a": "1\n", "b": "1\n"})
     git(root, "checkout", "-q", "-b", "other")
     write(root, {"a": "2\n", "b": None})
@@ -285,7 +285,7 @@ def test_an_unfinished_merge(tmp_path: Path, store: Store) -> None:
 
 
 def test_a_store_inside(tmp_path: Path) -> None:
-    """Where the user's state lies in a repository, as that of his home, it is not in the snapshots."""
+    """Snapshots exclude subdeck's state, even if it lies in the repository, as in one of the home directory."""
     root = make(tmp_path / "home", {"a": "1"})
     store = Store(str(root / ".local/[state]/work/1"), aside=(str(root / ".local/[state]/work"),))
     write(root / ".local/[state]", {"work/2/file": "x", "mine": "x"})
@@ -294,7 +294,7 @@ def test_a_store_inside(tmp_path: Path) -> None:
 
 
 def test_untracked_files_that_a_repository_hides(tmp_path: Path, store: Store) -> None:
-    """Where a repository hides untracked files, as that of a home does, they are not gone through."""
+    """If a repository hides untracked files, as one of a home directory does, they are not scanned."""
     root = make(tmp_path / "r", {"a": "1"})
     git(root, "config", "status.showUntrackedFiles", "no")
     write(root, {"untracked": "x", "a": "2"})
@@ -302,7 +302,7 @@ def test_untracked_files_that_a_repository_hides(tmp_path: Path, store: Store) -
 
 
 def test_borrowed_objects_in_any_place(tmp_path: Path) -> None:
-    """Whatever the path of a repository holds, its objects are found."""
+    """Borrowed objects are found with any characters in the repository's path."""
     root = make(tmp_path / 'a "b"\n:#\\c' / "r", {"a": "1"})
     repository = found(root)
     store = Store(str(tmp_path / 'st"o\nre:' / "s"))

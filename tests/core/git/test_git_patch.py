@@ -1,4 +1,4 @@
-"""Reading a patch: each file and line is what git says of it, whatever the names and contents are."""
+"""Reading a patch: each file and line is as git wrote it, with any name and content."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ index 1..2 100644
 
 
 def test_lines_have_numbers_and_stand_against_each_other() -> None:
-    """What looks like the head of a file is a line where the hunk says that it is one."""
+    """A line that looks like a file header is an ordinary line if the hunk counts it."""
     patch = read_patch(HUNKS)
     (file,) = patch.files
     assert (file.path, file.added, file.removed, file.what) == ("a.py", 2, 4, "modified")
@@ -65,7 +65,7 @@ NAMES = (
 
 @pytest.mark.parametrize("name", NAMES)
 def test_names_are_those_of_git(tmp_path: Path, name: bytes) -> None:
-    """As they are known elsewhere: of a file that came, that is renamed, and of which only the mode is another."""
+    """Paths are the same as elsewhere: for an added file, a renamed file, and a mode change only."""
     root = make_repository(tmp_path / "repository")
     path = os.path.join(os.fsencode(root), name)
     os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -96,7 +96,7 @@ def test_a_binary_file_has_no_lines(tmp_path: Path) -> None:
 
 @given(st.binary(max_size=300))
 def test_anything_can_be_read(content: bytes) -> None:
-    """What is no patch has no files; a torn one has what is there of it."""
+    """Text that is not a patch has no files; a torn patch has the files that are left."""
     for torn in (content, HUNKS + content, HUNKS[: len(content)]):
         patch = read_patch(torn)
         assert len(patch.old) == len(patch.new) == len(patch.pairs) == len(patch.lines)

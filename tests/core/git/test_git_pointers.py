@@ -1,4 +1,4 @@
-"""The small files by which git finds a repository: a checkout may say anything in them."""
+"""The small files by which git finds a repository: a checkout may write anything into them."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_linked_working_tree_leads_to_its_repository(tmp_path: Path) -> None:
 
 
 def test_an_endless_pointer_of_a_checkout(tmp_path: Path) -> None:
-    """A rule is decided although the checkout names a repository whose files have no end."""
+    """A rule is decided even if the checkout names a repository whose files have no end."""
     hostile = tmp_path / "elsewhere"
     hostile.mkdir()
     (hostile / "commondir").touch()

@@ -1,4 +1,4 @@
-"""What a snapshot holds of a working tree, and that taking it leaves everything of the user's as it was."""
+"""The contents of a snapshot of a working tree; taking it leaves everything of the user unchanged."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def take(store: Store, root: Path) -> Snapshot:
 
 
 def changes(store: Store, root: Path, before: Snapshot) -> dict[str, ChangedFile]:
-    """Take another snapshot, and return by path what has changed since that one."""
+    """Take another snapshot, and return the changes since the earlier one, by path."""
     after = take(store, root)
     return {file.path: file for file in changed_files(store.git(found(root)), before.tree, after.tree)}
 
 
 def everything_of(root: Path) -> dict[str, tuple[int, int, int, bytes]]:
-    """Return all that is below a directory, with its times and content."""
+    """Return everything below a directory, with times and contents."""
     return dict(_entries(root))
 
 
@@ -53,13 +53,13 @@ def _entries(root: Path) -> Iterator[tuple[str, tuple[int, int, int, bytes]]]:
             if stat.S_ISREG(status.st_mode):
                 with open(path, "rb") as file:
                     content = file.read()
-            # git tells an object that is asked for again from one that nobody needs by its time.
+            # git updates the time of an object that is requested again, so that it is not pruned as unused.
             time = 0 if "/objects/" in path else status.st_mtime_ns
             yield path, (status.st_mode, time, status.st_ino, content)
 
 
 def test_what_is_not_committed_is_in_it(tmp_path: Path, store: Store) -> None:
-    """Changed, staged and untracked files are in a snapshot, ignored ones are not."""
+    """Changed, staged and untracked files are in a snapshot, ignored files are not."""
     root = make(tmp_path / "r", {"a": "1\n", "b": "1\n", "gone": "1\n", ".gitignore": "*.o\n"})
     before = take(store, root)
     assert git(root, "rev-parse", "HEAD^{tree}") == before.tree
@@ -76,13 +76,13 @@ def test_what_is_not_committed_is_in_it(tmp_path: Path, store: Store) -> None:
 
 
 def test_nothing_of_the_users_is_touched(tmp_path: Path, store: Store) -> None:
-    """Index, references, stash, objects and files are, to the byte and the time, what they were."""
+    """Index, references, stash, objects and files stay the same, to the byte and the time."""
     root = make(tmp_path / "r", {"a": "1\n", "b": "2\n"})
     write(root, {"a": "stashed\n"})
     git(root, "stash")
     write(root, {"a": "2\n", "staged": "x", "untracked": "x"})
     git(root, "add", "staged")
-    os.utime(root / "b")  # which git would refresh in the index
+    os.utime(root / "b")  # git would refresh it in the index
     before = everything_of(root)
     first = take(store, root)
     write(root, {"untracked": "y"})
@@ -93,7 +93,7 @@ def test_nothing_of_the_users_is_touched(tmp_path: Path, store: Store) -> None:
 
 
 def test_kinds_of_changes_are_told_apart(tmp_path: Path, store: Store) -> None:
-    """Renamed, mode, binary, a link in place of a file: each is told as what it is."""
+    """A rename, a mode change, a binary change and a link in place of a file each have their own status."""
     text = "".join(f"line {number}\n" for number in range(30))
     root = make(tmp_path / "r", {"old": text, "run": "#!/bin/sh\n", "binary": b"\0\1", "file": "x\n", "link": "x"})
     (root / "link").unlink()
@@ -125,7 +125,7 @@ NAMES = (
 
 
 def test_any_name_of_a_file(tmp_path: Path, store: Store) -> None:
-    """Whatever bytes a name has, the file is stored, and its name can be shown and taken back."""
+    """A file with any bytes in its name is stored, and its displayed name can be converted back."""
     root = make(tmp_path / "r", {"a": "1"})
     before = take(store, root)
     for name in NAMES:
@@ -142,7 +142,7 @@ def test_any_name_of_a_file(tmp_path: Path, store: Store) -> None:
 
 
 def test_large_files_are_told(tmp_path: Path, store: Store) -> None:
-    """The content of a large file is not stored, whether it is tracked or not; it is told with size and time."""
+    """The content of a large file is not stored, tracked or not; its size and time are reported."""
     root = make(tmp_path / "r", {"tracked": "small"})
     with open(root / "tracked", "wb") as file:
         file.truncate(100 * 1024 * 1024)
@@ -156,7 +156,7 @@ def test_large_files_are_told(tmp_path: Path, store: Store) -> None:
 
 
 def test_what_cannot_be_stored_is_told(tmp_path: Path, store: Store) -> None:
-    """A pipe or socket in the place of a file and a repository inside are told, and keep nobody waiting."""
+    """A pipe or socket in place of a file, and a repository inside, are reported without blocking."""
     root = make(tmp_path / "r", {"pipe": "x", "socket": "x", "fine": "x"})
     make(root / "inner", {"a": "x"})
     make(root / "unborn")
@@ -177,7 +177,7 @@ def test_what_cannot_be_stored_is_told(tmp_path: Path, store: Store) -> None:
 
 
 def test_unreadable_files_are_told(tmp_path: Path, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file that may not be read is told, and all others are stored."""
+    """An unreadable file is reported, and all others are stored."""
     root = make(tmp_path / "r", {"a": "x"})
     write(root, {"secret": "x", "fine": "y"})
     unreadable = os.path.join(os.fsencode(root), b"secret")
@@ -189,7 +189,7 @@ def test_unreadable_files_are_told(tmp_path: Path, store: Store, monkeypatch: py
 
 
 def test_a_file_that_git_refuses_costs_no_other(tmp_path: Path, store: Store) -> None:
-    """Where a filter of the user's fails for a file, that is told, and all others are stored."""
+    """If a user's filter fails for a file, that file is reported, and all others are stored."""
     root = make(tmp_path / "r", {"a": "x"})
     git(root, "config", "--global", "filter.broken.clean", "false")
     git(root, "config", "--global", "filter.broken.required", "true")
@@ -200,7 +200,7 @@ def test_a_file_that_git_refuses_costs_no_other(tmp_path: Path, store: Store) ->
 
 
 def test_the_users_filters_run(tmp_path: Path, store: Store) -> None:
-    """What the user himself has set up to filter files with, as git-lfs, filters them in a snapshot."""
+    """Filters that the user has set up, such as git-lfs, filter the files in a snapshot."""
     root = make(tmp_path / "r", {".gitattributes": "*.up filter=up\n"})
     git(root, "config", "--global", "filter.up.clean", "tr a-z A-Z")
     git(root, "config", "filter.up.clean", "echo checkout")
@@ -211,7 +211,7 @@ def test_the_users_filters_run(tmp_path: Path, store: Store) -> None:
 
 
 def test_filters_of_the_repository_are_told(tmp_path: Path, store: Store) -> None:
-    """Where its own settings name a filter, as those of git-crypt do, it is said that it was not run."""
+    """A filter from the repository's own settings, such as git-crypt, is reported as not run."""
     root = make(tmp_path / "r", {"a": "x"})
     git(root, "config", "filter.git-crypt.clean", "false")
     git(root, "config", "filter.git-crypt.required", "true")
@@ -222,7 +222,7 @@ def test_filters_of_the_repository_are_told(tmp_path: Path, store: Store) -> Non
 
 
 def test_what_a_kill_left_is_no_hindrance(tmp_path: Path, store: Store) -> None:
-    """With locks that were left behind, or an index that was, a snapshot is taken and files are written."""
+    """Leftover locks or a damaged index prevent neither a snapshot nor writing files."""
     root = make(tmp_path / "r", {"a": "1"})
     before = take(store, root)
     Path(store.index).write_bytes(Path(store.index).read_bytes()[:20])
@@ -236,7 +236,7 @@ def test_what_a_kill_left_is_no_hindrance(tmp_path: Path, store: Store) -> None:
 
 
 def test_killed_while_it_is_removed(tmp_path: Path) -> None:
-    """Killed anywhere while a store is removed, the next snapshot in its place has all that it names."""
+    """If removing a store is killed at any step, the next snapshot at its path has all its objects."""
     numbers = itertools.count()
     root = make(tmp_path / "r", {"a": "1"})
     write(root, {f"new/{number}/file": str(number) for number in range(3)})
@@ -254,7 +254,7 @@ def test_killed_while_it_is_removed(tmp_path: Path) -> None:
 
 
 def test_what_the_user_hides_from_git_is_seen(tmp_path: Path, store: Store) -> None:
-    """Changes of files that are assumed unchanged, or skipped, are changes all the same."""
+    """Changes of files marked assume-unchanged or skip-worktree are still changes."""
     root = make(tmp_path / "r", {"assumed": "1", "skipped": "1", "both": "1"})
     git(root, "update-index", "--assume-unchanged", "assumed", "both")
     git(root, "update-index", "--skip-worktree", "skipped", "both")
@@ -264,7 +264,7 @@ def test_what_the_user_hides_from_git_is_seen(tmp_path: Path, store: Store) -> N
 
 
 def test_a_change_in_the_same_tick_of_the_clock(tmp_path: Path, store: Store) -> None:
-    """A file that was changed right after git had looked, and is as long as before, is a change all the same."""
+    """A file changed right after git checked it, with the same length, is still a change."""
     root = make(tmp_path / "r", {"a": "1"})
     git(root, "config", "core.trustctime", "false")
     git(root, "config", "core.checkStat", "minimal")
@@ -279,7 +279,7 @@ def test_a_change_in_the_same_tick_of_the_clock(tmp_path: Path, store: Store) ->
 
 
 def test_into_the_repository(tmp_path: Path, store: Store) -> None:
-    """For a commit the objects are written into the repository itself, also those that the store had before."""
+    """For a commit, the objects are written into the repository, even if the store already has them."""
     root = make(tmp_path / "r", {"a": "1"})
     write(root, {"new/file": "x", "a": "2"})
     take(store, root)
@@ -287,13 +287,13 @@ def test_into_the_repository(tmp_path: Path, store: Store) -> None:
     assert "x" == git(root, "show", f"{taken.tree}:new/file")
     assert "2" == git(root, "show", f"{taken.tree}:a")
     new = git(root, "rev-parse", f"{taken.tree}:new/file")
-    (root / ".git/objects" / new[:2] / new[2:]).unlink()  # as a clean-up by git may do
+    (root / ".git/objects" / new[:2] / new[2:]).unlink()  # as git's clean-up may do
     assert taken.tree == store.take(found(root), into_repository=True).tree
     assert "x" == git(root, "show", new)
 
 
 def test_a_longer_patch_is_cut_after_a_file(tmp_path: Path, store: Store) -> None:
-    """Of a patch that is too long whole files remain, which can be applied, and a word says that it goes on."""
+    """A patch that is too long is cut after a file; its whole files can be applied, and a line reports the cut."""
     root = make(tmp_path / "r", {"a": "1"})
     before = take(store, root)
     write(root, dict.fromkeys(("b", "c", "d", "e"), "some words\n" * 40))
@@ -308,7 +308,7 @@ def test_a_longer_patch_is_cut_after_a_file(tmp_path: Path, store: Store) -> Non
 
 
 def test_trouble_is_an_error(tmp_path: Path, store: Store) -> None:
-    """Of a repository that cannot be used no snapshot is taken, and the error says why."""
+    """An unusable repository gets no snapshot, and the error has the reason."""
     root = make(tmp_path / "r", {}, "--bare")
     with pytest.raises(GitError, match="bare"):
         take(store, root)

@@ -1,4 +1,4 @@
-"""What git says of a project in which runs were launched."""
+"""git's status of a project in which runs were launched."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def git(where: Path, *words: str) -> str:
 
 
 def test_nothing_of_ours_is_untracked(project_dir: Path) -> None:
-    """After launches git sees only the presets that a person wrote, not even the file that hides the rest."""
+    """After launches, git lists only the user's own presets, not even the file that hides the rest."""
     git(project_dir, "init", "-q")
     assert 0 == subdeck("run", "--agent", "offline", "--no-preset", "look", cwd=project_dir).code
     assert "" == git(project_dir, "status", "--porcelain", "--untracked-files=all")

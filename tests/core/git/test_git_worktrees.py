@@ -1,4 +1,4 @@
-"""Worktrees and their branches, as made, listed and removed by git."""
+"""Worktrees and their branches: made, listed and removed by git."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def references(root: Path) -> tuple[str, str]:
 
 
 def test_a_worktree_comes_and_goes(tmp_path: Path) -> None:
-    """It has the files of its commit on a branch of its own; when it is removed, nothing is left of it."""
+    """A worktree has its commit's files on its own branch; nothing is left after its removal."""
     root = make(tmp_path / "r", {"a": "1", "deep/b": "2"})
     before = references(root)
     repository = found(root)
@@ -46,7 +46,7 @@ def test_a_worktree_comes_and_goes(tmp_path: Path) -> None:
 
 
 def test_a_failed_one_leaves_nothing(tmp_path: Path) -> None:
-    """Where a worktree cannot be made, there is neither directory nor branch; what was there before stays."""
+    """A worktree that cannot be made leaves neither directory nor branch, and existing ones stay."""
     root = make(tmp_path / "r", {"a": "1"})
     before = references(root)
     repository = found(root)
@@ -77,7 +77,7 @@ def _base(repository: Repository, tmp_path: Path) -> str:
 
 
 def test_from_the_working_tree(tmp_path: Path) -> None:
-    """A worktree made of a snapshot has what is not committed and what is untracked, and no ignored files."""
+    """A worktree made of a snapshot has uncommitted and untracked files, but no ignored files."""
     root = make(tmp_path / "r", {"a": "1", ".gitignore": "*.o"})
     write(root, {"a": "2", "new": "x", "a.o": "x"})
     repository = found(root)
@@ -88,7 +88,7 @@ def test_from_the_working_tree(tmp_path: Path) -> None:
 
 
 def test_what_has_gone_is_forgotten(tmp_path: Path) -> None:
-    """A worktree whose directory was removed by hand is told, and removed alone."""
+    """A worktree whose directory was removed by hand is listed as gone, and can be removed without affecting others."""
     root = make(tmp_path / "r", {"a": "1"})
     repository = found(root)
     for name in ("one", "two"):
@@ -115,13 +115,13 @@ def test_what_has_gone_is_forgotten(tmp_path: Path) -> None:
     ],
 )
 def test_any_words_make_a_branch(words: str, name: str) -> None:
-    """Whatever a preset is called, a branch can be named after it."""
+    """A preset with any name gives a valid branch name."""
     assert name == worktrees.fit(words)
     worktrees.check_branch(f"subdeck/{name}-4ae0bd")
 
 
 def test_a_worktree_that_another_git_is_making(tmp_path: Path) -> None:
-    """Between the making and the writing of a file of it git refuses to look at any worktree: that is waited for."""
+    """While another git has a worktree half made, git rejects every worktree; subdeck waits for that."""
     root = make(tmp_path / "r", {"a": "1"})
     repository = found(root)
     coming = root / ".git" / "worktrees" / "coming"

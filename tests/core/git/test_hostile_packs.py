@@ -1,4 +1,4 @@
-"""What a host in hostile hands gives back of a run's files: it costs no more than it may, and leads nowhere."""
+"""A hostile host's answers for a run's files: they cost no more than the limit, and lead nowhere."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def machines(tmp_path: Path) -> Machines:
 
 
 def head(kind: int, size: int) -> bytes:
-    """Return what begins an object in a pack."""
+    """Return the header of an object in a pack."""
     first, size = kind << 4 | size & 15, size >> 4
     found = bytearray()
     while size:
@@ -60,10 +60,10 @@ def pack_of(*objects: bytes) -> bytes:
 
 
 def of_zeros(size: int) -> Iterator[bytes]:
-    """Return, of a blob of so many zeros, its base and what has git make it of that, some hundred bytes."""
+    """Return the base of a blob of `size` zeros, and the delta that git expands into it: some hundred bytes."""
     base = bytes(65536)
     content, base_id = whole(BLOB, base)
-    delta = number(len(base)) + number(size) + b"\x80" * (size // len(base))  # each copies all of it
+    delta = number(len(base)) + number(size) + b"\x80" * (size // len(base))  # each byte copies the whole base
     yield content
     yield head(REF_DELTA, len(delta)) + base_id + zlib.compress(delta)
 
@@ -76,7 +76,7 @@ def id_of_zeros(size: int) -> str:
 
 
 def bomb(machines: Machines, meta: RunMeta, size: int) -> Fetched:
-    """Return a pack of a few hundred bytes with a file of zeros, as a host would give it back."""
+    """Return a pack of a few hundred bytes with a file of zeros, as a host would send it."""
     tree, tree_id = whole(TREE, b"100644 zeros\0" + bytes.fromhex(id_of_zeros(size)))
     content = packs.result_content(tree_id.hex(), machines.code(meta).carrier)
     commit, commit_id = whole(COMMIT, content)
@@ -85,7 +85,7 @@ def bomb(machines: Machines, meta: RunMeta, size: int) -> Fetched:
 
 
 async def test_a_small_pack_of_a_huge_file(machines: Machines, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What stands for more than is taken is refused, however few bytes it is on its way."""
+    """A pack that expands above the limit is refused, however few bytes it has."""
     (meta,) = machines.launch()
     fetched = bomb(machines, meta, 64 * MB)
     assert len(fetched.content) < 1000
@@ -98,7 +98,7 @@ async def test_a_small_pack_of_a_huge_file(machines: Machines, monkeypatch: pyte
 
 
 async def test_a_pack_gets_no_more_memory_than_it_may(machines: Machines, monkeypatch: pytest.MonkeyPatch) -> None:
-    """git ends before the machine has no memory left."""
+    """git stops at the memory limit, before the machine runs out of memory."""
     (meta,) = machines.launch()
     fetched = bomb(machines, meta, 256 * MB)
     monkeypatch.setattr(packs, "MEMORY", 128 * MB)
@@ -110,7 +110,7 @@ async def test_a_pack_gets_no_more_memory_than_it_may(machines: Machines, monkey
 
 
 async def test_what_is_taken_still_is(machines: Machines) -> None:
-    """A file of zeros as large as one may be comes back."""
+    """A file of zeros of the maximum size comes back."""
     (meta,) = machines.launch()
     brought = await machines.carriage.fetch(answering(machines, bomb(machines, meta, 64 * MB)), meta, "h1")
     assert not brought.errors
@@ -119,7 +119,7 @@ async def test_what_is_taken_still_is(machines: Machines) -> None:
 
 @pytest.mark.parametrize("kind", ["a link", "an address that is an option", "a path that is an option"])
 async def test_submodules_that_would_run_something(machines: Machines, kind: str) -> None:
-    """Settings of submodules that old gits obeyed are refused with all that came."""
+    """Submodule settings that old versions of git obeyed are refused, with the whole pack."""
     (meta,) = machines.launch()
     elsewhere = make(machines.spool / "elsewhere", {"x": "x\n"})
     git(elsewhere, "fetch", "-q", str(machines.root), "+refs/subdeck/*:refs/subdeck/*")
@@ -141,7 +141,7 @@ async def test_submodules_that_would_run_something(machines: Machines, kind: str
 
 @pytest.mark.parametrize("sizes", [(1, 0), (7, 3), (PIECE - 1, PIECE - 1)], ids=["drips", "shrinks", "falls short"])
 async def test_a_pack_that_never_ends(machines: Machines, sizes: tuple[int, int]) -> None:
-    """A host that sends less than it says that there is, again and again, is asked no more than a few times."""
+    """A host that repeatedly sends less than it announced is asked only a few times."""
     (meta,) = machines.launch()
     asked: list[int] = []
 
@@ -156,7 +156,7 @@ async def test_a_pack_that_never_ends(machines: Machines, sizes: tuple[int, int]
 
 
 async def test_a_pack_of_which_the_size_changes(machines: Machines) -> None:
-    """It ends, whatever a host says of its size each time."""
+    """Fetching ends even if the host announces another size each time."""
     (meta,) = machines.launch()
     asked: list[int] = []
 
@@ -173,7 +173,7 @@ async def test_a_pack_of_which_the_size_changes(machines: Machines) -> None:
 
 @pytest.mark.parametrize(("tree", "commit"), [("--batch", "HEAD"), ("2" * 40, "--filters"), ("2" * 41, "3" * 40)])
 async def test_ids_that_are_none(machines: Machines, tree: str, commit: str) -> None:
-    """What a host calls an id and is none comes to no command line."""
+    """A host's invalid id never reaches a command line."""
     (meta,) = machines.launch()
     brought = await machines.carriage.fetch(answering(machines, Fetched(5, b"12345", tree, commit)), meta, "h1")
     assert "no Fetched" in brought.errors[0]

@@ -1,4 +1,4 @@
-"""Clusters of dask for tests: the one of `subdeck hosts try`, and a carrier that is connected with it."""
+"""Dask clusters for tests: the cluster of `subdeck hosts try`, and a carrier connected to it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from tests.factories import write_settings
 from tests.waiting import wait_until
 
 UP_S = 60.0
-"""On a busy machine."""
+"""Seconds, on a busy machine."""
 may_drop_a_connection = pytest.mark.filterwarnings(r"ignore:unclosed <(ssl\.SSLS|socket\.s)ocket:ResourceWarning")
 """distributed leaves a connection open if the attempt to connect times out (after 1 s) or is cancelled in the same pass
 of the event loop that makes the connection. That happens on a busy machine, and the next event loop reports it."""
@@ -32,7 +32,7 @@ of the event loop that makes the connection. That happens on a busy machine, and
 
 @contextmanager
 def trial(hosts: int = 1, *, slots: int = 4, cwd: Path | None = None) -> Iterator[subprocess.Popen[bytes]]:
-    """Keep a cluster to try, until its hosts are told of; it is ended by a signal if it has not ended."""
+    """Run a trial cluster, published before the test begins; it is ended by a signal if it is still running."""
     write_settings()
     kept = subprocess.Popen(
         [*SUBDECK, "hosts", "try", str(hosts), "--slots", str(slots)],
@@ -55,7 +55,7 @@ def trial(hosts: int = 1, *, slots: int = 4, cwd: Path | None = None) -> Iterato
 
 @contextmanager
 def shared_trial(root: Path, hosts: int, *, slots: int = 4) -> Iterator[TryCluster]:
-    """Keep a cluster to try for many tests, in a home of its own: what runs there is no test's (`told_of`)."""
+    """Run a trial cluster for many tests, in its own home; a test joins it by `told_of`."""
     before = dict(os.environ)
     isolation.enter(isolation.variables(root) | {isolation.MARKER: before[isolation.MARKER]})
     with ExitStack() as stack:
@@ -67,12 +67,12 @@ def shared_trial(root: Path, hosts: int, *, slots: int = 4) -> Iterator[TryClust
         assert cluster is not None
         yield cluster
         below = processes.descendants(kept.pid)
-        kept.kill()  # told to end, it would wait for who fetches what tests have left
+        kept.kill()  # on a polite stop it would wait for relays to fetch the runs that tests have left
         wait_until(lambda: not set(below) & set(processes.living()), "the cluster to go", UP_S)
 
 
 def told_of(cluster: TryCluster) -> TryCluster:
-    """Tell the commands of this test of a cluster that others use, too."""
+    """Publish a shared cluster to the commands of this test."""
     write_settings()
     publish(cluster)
     return cluster
@@ -80,7 +80,7 @@ def told_of(cluster: TryCluster) -> TryCluster:
 
 @asynccontextmanager
 async def carrying(settings: HostsSettings | None = None, *, links: int = 1) -> AsyncIterator[DaskCarrier]:
-    """Have a carrier in this process, once it has so many links."""
+    """Run a carrier in this process, with at least `links` links."""
     carrier = DaskCarrier(settings or hosts_in_force(HostsSettings()), RELAY)
     running = asyncio.create_task(carrier.run())
     try:
@@ -92,7 +92,7 @@ async def carrying(settings: HostsSettings | None = None, *, links: int = 1) -> 
 
 
 class FarHost:
-    """A host at the other end of a carrier, as `Asking` takes an agent."""
+    """A host at the other end of a carrier, in the shape of an agent for `Asking`."""
 
     def __init__(self, carrier: DaskCarrier, key: str) -> None:
         self.carrier = carrier
@@ -104,7 +104,7 @@ class FarHost:
 
 
 async def asking(carrier: DaskCarrier, key: str) -> Asking:
-    """Return who asks that host as a relay does."""
+    """Return a relay's side that talks to that host."""
     host = FarHost(carrier, key)
     relay = Asking(host)  # type: ignore[arg-type]
     host.spool_id = (await relay.pull(wait=0)).spool

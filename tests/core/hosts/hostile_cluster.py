@@ -1,8 +1,8 @@
-"""`python -m tests.core.hosts.hostile_cluster WHAT DIRECTORY [RUN]`: a scheduler of dask and a host in hostile hands.
+"""`python -m tests.core.hosts.hostile_cluster WHAT DIRECTORY [RUN]`: a hostile dask scheduler and host.
 
-Both are dask's own and listen on loopback; what they answer is spoiled. An object that anybody unpickles leaves a file
-in the directory, named by the way it went. With WHAT `claims` the host says that it has that run. It says the
-scheduler's address, and ends with its stdin.
+Both are dask's own and listen on loopback, with spoiled answers. An unpickled object leaves a file in the
+directory, named after the way it was sent. With WHAT `claims` the host claims that it has that run. The program
+prints the scheduler's address, and ends with its stdin.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ SPOOL = "c" * 32
 
 
 class Evil:
-    """Leaves a file where it is unpickled."""
+    """Leaves a file when it is unpickled."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -103,14 +103,14 @@ class Cluster:
         return write
 
     async def tell(self) -> None:
-        """Say to each client, again and again, what it did not ask for."""
+        """Send each client unrequested messages, again and again."""
         while True:
             await asyncio.sleep(0.05)
             for client in list(self.scheduler.client_comms.values()):
                 for told in self.reports():
                     try:
                         client.send(told)
-                    except Exception as error:  # it has gone
+                    except Exception as error:  # the client has gone
                         print(error, file=sys.stderr)
 
     def reports(self) -> Iterator[dict[str, Any]]:
@@ -141,7 +141,7 @@ class Cluster:
         return HONEST.encode()
 
     def claims(self, verb: str) -> bytes:
-        """Answer as a host that has a run which another host has, and one that never was."""
+        """Claim a run that another host has, and one that never existed."""
         if verb != Verb.PULL:
             (self.directory / f"asked-{verb}").touch()
             return encode(Answer(Said.KNOWN))
@@ -166,7 +166,7 @@ class Cluster:
 
 
 def bad_messages() -> Iterator[bytes]:
-    """Yield what is no message of dask, each with the size that it says."""
+    """Yield malformed dask messages, each with its announced size."""
 
     def framed(*frames: bytes, count: int | None = None, size: int | None = None) -> bytes:
         head = struct.pack("Q", len(frames) if count is None else count)

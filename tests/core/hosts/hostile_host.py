@@ -1,4 +1,4 @@
-"""Hosts that a carrier knows by their keys, as ssh does, and that say what a hostile peer may say."""
+"""Hosts that a carrier knows by their keys, as ssh does, with the answers of a hostile peer."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.core.hosts.hosting import until
 
 
 class HostilePeer:
-    """One host: what it says of itself, and all that it was told."""
+    """One host: its own claims, and everything sent to it."""
 
     def __init__(self, spool: str, name: str) -> None:
         self.spool = spool
@@ -34,10 +34,10 @@ class HostilePeer:
         self.known: tuple[str, ...] = ()
         self.offers: tuple[str, ...] = ()
         self.tells: list[bytes] = []
-        """What it answers to the next pulls."""
+        """Answers to the next pulls."""
         self.asked: list[Any] = []
         self.answers: dict[Verb, Callable[[Any], bytes | Struct]] = {}
-        """What it answers to a verb; else it says that it has done all."""
+        """Answers by verb; the default answer reports success."""
         self.pulled = 0
         self.is_there = True
 
@@ -46,7 +46,7 @@ class HostilePeer:
         return Pulled(**{**told, "offers": self.offers, **others})
 
     async def tell(self, **others: Any) -> None:
-        """Say something, and wait until it was taken in, or refused."""
+        """Send a message, and wait until it was accepted or refused."""
         self.tells.append(encode(self.pulls(**others)))
         await until(lambda: not self.tells, "it to be asked")
         pulled = self.pulled
@@ -73,7 +73,7 @@ class Peers(Carrier):
 
     def __init__(self, **peers: HostilePeer) -> None:
         self.peers = peers
-        """By the addresses of the settings."""
+        """Peers by their addresses in the settings."""
         self.addresses = peers.keys()
         self.wishes: Mapping[str, Wish] = {}
 

@@ -1,4 +1,4 @@
-"""A host's agent in this process, spoken to without any carrier, as a relay does it."""
+"""A host's agent in this process, called without a carrier, as a relay calls it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ OTHER_RELAY = "ba9876543210"
 
 @asynccontextmanager
 async def hosting(root: Path, *, slots: int = 4, **others: Any) -> AsyncIterator[HostAgent]:
-    """Have an agent on a spool; it lets go of it at the end, and what it has started goes on."""
+    """Run an agent on a spool; at the end it releases the spool, and its runs continue."""
     write_settings()
     agent = HostAgent(str(root), slots=slots, **others)
     running = asyncio.get_running_loop().create_task(agent.run())
@@ -51,7 +51,7 @@ async def hosting(root: Path, *, slots: int = 4, **others: Any) -> AsyncIterator
 
 
 async def until(predicate: Callable[[], Any], what: str, timeout: float = 60.0) -> Any:
-    """Wait as `wait_until` does, and let the loop go on meanwhile."""
+    """Wait as `wait_until` does, while the event loop runs."""
     deadline = time.monotonic() + timeout
     while not (value := predicate()):
         assert time.monotonic() < deadline, f"waited {timeout:g} s for {what}"
@@ -60,7 +60,7 @@ async def until(predicate: Callable[[], Any], what: str, timeout: float = 60.0) 
 
 
 class Asking:
-    """A relay's side: what it has of each run, as the files of the operator would."""
+    """A relay's side: its files of each run, as in the user's project."""
 
     def __init__(self, agent: HostAgent, relay: str = RELAY) -> None:
         self.agent = agent
@@ -93,7 +93,7 @@ class Asking:
         return run_id
 
     async def pull(self, wait: float = 1.0, **others: Any) -> Pulled:
-        """Take what there is, and write it down as a relay does: only where it fits."""
+        """Pull and store the news as a relay does, asserting that each piece continues its file."""
         pulled = await self.ask(Verb.PULL, Pull(self.relay, self.have, wait, **others))
         for run_id, name, offset, content in map(msgspec.structs.astuple, pulled.chunks):
             known = self.files[run_id].setdefault(name, b"")
@@ -148,12 +148,12 @@ class Asking:
 
 
 class AskingThere(Asking):
-    """The same of an agent that is not in this process."""
+    """A relay's side for an agent outside of this process."""
 
     agent: Any
 
     async def learn(self) -> None:
-        """Find out whose permits the host takes."""
+        """Learn the id of the host's spool, for permits."""
         self.agent.spool_id = (await self.pull(wait=0)).spool
 
 

@@ -1,4 +1,4 @@
-"""A project whose runs go to hosts, its relay and the agents of the hosts, all in the test's own process."""
+"""A project with runs on hosts, its relay and the agents of the hosts, all in the test's own process."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ from tests.factories import request, write_settings
 from tests.host_carrier import AgentCarrier
 
 SETTINGS = {"ssh": ["me@h1"]}
-"""Some host, so that the launcher takes the runner; who is asked says the carrier of the test."""
+"""Any host, so that the launcher accepts the runner; the test's carrier decides which host is called."""
 REACH = 0.8
 MIRRORED = (paths.STDERR, paths.STDOUT, paths.TRANSCRIPT, paths.EVENTS)
 
 
 class Relaying:
-    """What a test does on the operator's side; blocking calls of the engine are made in a thread."""
+    """The user's side of a test; the engine's blocking calls run in a thread."""
 
     def __init__(self, project_dir: Path, agents: list[HostAgent], **hosts: Any) -> None:
         write_settings(hosts=SETTINGS, runner="hosts")
@@ -49,7 +49,7 @@ class Relaying:
 
     async def __aenter__(self) -> Relaying:
         os.makedirs(self.project.runs, exist_ok=True)
-        self._lock = files.open_lock(self.project.relay_lock)  # so that nobody starts one in a process of its own
+        self._lock = files.open_lock(self.project.relay_lock)  # so that no command starts a relay in its own process
         files.lock(self._lock)
         self.begin()
         return self
@@ -71,12 +71,12 @@ class Relaying:
         return pulled.known
 
     def begin(self) -> None:
-        """Have a relay, as another process would be one: it knows nothing but what is in the files."""
+        """Start a relay that knows only the files, as a new process would."""
         self.relay = Relay(self.project, lambda: self.carrier_set, Journal(self.project.relay_log))
         self._task = asyncio.get_running_loop().create_task(self.relay.run())
 
     async def kill(self) -> None:
-        """End the relay without a word; the kernel lets its locks go."""
+        """End the relay without notice; the kernel releases its locks."""
         if self._task:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
@@ -95,7 +95,7 @@ class Relaying:
         return await until(lambda: self.result(run_id), f"the end of {run_id}: {self.log}")
 
     async def see(self, run_id: str, is_so: Callable[[RunSnapshot], Any], what: str) -> RunSnapshot:
-        """Wait until a run stands in a certain way."""
+        """Wait until a run meets a condition."""
 
         def seen() -> RunSnapshot | None:
             run = self.snapshot(run_id)
@@ -119,7 +119,7 @@ class Relaying:
         return files.content(os.path.join(self.run_dir(run_id), name)).decode()
 
     def on_host(self, run_id: str, agent: HostAgent) -> Path:
-        """Return where a run is on its host, also when it was delivered."""
+        """Return the directory of a run on its host, delivered or not."""
         place = Path(agent._root.path) / self.carrier.relay
         there = place / ".pi/subagents/runs" / run_id
         return there if there.exists() else place / "done" / run_id
@@ -133,7 +133,7 @@ class Relaying:
         for name in MIRRORED:
             here = files.content(os.path.join(self.run_dir(run_id), name))
             there = [files.content(str(self.on_host(run_id, agent) / name)) for _ in range(2)]
-            assert here in there, name  # it may just be put aside, because all of it is here
+            assert here in there, name  # a run whose files are all here may just be moving to `done`
 
     @property
     def log(self) -> str:
@@ -146,7 +146,7 @@ class Relaying:
 
 @asynccontextmanager
 async def relaying(project_dir: Path, root: Path, *slots: int, **hosts: Any) -> AsyncIterator[Relaying]:
-    """Have a project with a relay, and a host h1, h2, … with so many slots each."""
+    """Run a project with a relay and the hosts h1, h2, … with the given numbers of slots."""
     async with AsyncExitStack() as stack:
         agents = [
             await stack.enter_async_context(hosting(root / f"spool{number}", slots=count, name=f"h{number}"))

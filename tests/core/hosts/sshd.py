@@ -1,4 +1,4 @@
-"""Real hosts for ssh on loopback: for each an sshd with a configuration, keys and a home of its own."""
+"""Real ssh hosts on loopback: each has an sshd with its own configuration, keys and home."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ from tests.waiting import wait_until
 
 SSHD = shutil.which("sshd") or "/usr/sbin/sshd"
 PASSED = ("LANG", "TZ", "VIRTUAL_ENV", isolation.MARKER)
-"""What the environment of a host has of the test's."""
+"""Variables that a host's environment takes from the test's."""
 
 
 class SshHost:
-    """A host that `ssh NAME` reaches, for this test alone. Its runs and agents are processes of this machine."""
+    """A host that `ssh NAME` reaches, private to this test. Its runs and agents are processes of this machine."""
 
     def __init__(self, world: Path, name: str, *, slots: int = 0, has_subdeck: bool = True, banner: str = "") -> None:
         self.name = name
         self.home = world / name
-        """Of who logs in there; what the host keeps is below it."""
+        """Home of the user who logs in there; the host keeps its files below it."""
         self.port = _free_port()
         self._keys = _keys(world)
         self._sshd: subprocess.Popen[bytes] | None = None
@@ -45,7 +45,7 @@ class SshHost:
 
     @property
     def agents(self) -> list[int]:
-        """The agents that live there."""
+        """Pids of the host's agents."""
         mark = f"SUBDECK_TEST_HOST={self.home}".encode()
         return [
             pid
@@ -56,7 +56,7 @@ class SshHost:
 
     @property
     def connections(self) -> list[int]:
-        """Processes of sshd for those who are logged in."""
+        """Sshd's processes for current logins."""
         assert self._sshd
         return [pid for pid in processes.descendants(self._sshd.pid) if processes.name(pid).startswith("sshd")]
 
@@ -78,12 +78,12 @@ class SshHost:
         wait_until(self._listens, f"sshd of {self.name} to listen")
 
     def cut(self) -> None:
-        """Kill every connection, as a network does that loses them: neither end is told."""
+        """Kill every connection as a failing network does: neither end is notified."""
         for pid in self.connections:
             processes.send(pid, signal.SIGKILL)
 
     def stop(self) -> None:
-        """Let nobody in any more, and end who is in."""
+        """Refuse logins, and end all sessions."""
         if self._sshd is not None:
             sessions = self.connections
             self._sshd.kill()
@@ -93,7 +93,7 @@ class SshHost:
                 processes.send(pid, signal.SIGKILL)
 
     def end_agents(self, number: int = signal.SIGTERM) -> None:
-        """End the agents that live there, whose runs go on."""
+        """End the host's agents; their runs continue."""
         agents = {pid: processes.start_time(pid) for pid in self.agents}
         for pid, started in agents.items():
             processes.send(pid, number, started)
@@ -137,7 +137,7 @@ class SshHost:
             f"SetEnv {' '.join(f'{name}={value}' for name, value in variables.items())}",
         )
         (self.home / "sshd_config").write_text("\n".join((*lines, "")))
-        if os.geteuid() == 0:  # sshd separates its privileges there
+        if os.geteuid() == 0:  # sshd separates its privileges if run by root
             os.makedirs("/run/sshd", mode=0o755, exist_ok=True)
 
 
@@ -163,7 +163,7 @@ def _make_key(path: Path) -> None:
 
 
 def _name_host(world: Path, name: str, port: int, keys: Path) -> None:
-    """Have `ssh NAME` reach it: ssh itself looks for its files in the real home, whatever HOME says."""
+    """Make `ssh NAME` reach this host: ssh ignores HOME and looks for its files in the real home."""
     config, known, program = world / "ssh_config", world / "known_hosts", world / "bin" / "ssh"
     entry = (
         f"Host {name}",

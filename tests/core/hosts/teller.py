@@ -1,4 +1,4 @@
-"""A host that says what a test lets it say, and a relay that listens to it."""
+"""A host with scripted answers, and a relay that calls it."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ SPOOL, OTHER = "a" * 32, "b" * 32
 
 
 class Teller(Carrier):
-    """A host that says what a test lets it say."""
+    """A host with scripted answers."""
 
     name = "test"
 
     def __init__(self) -> None:
         self.tells: list[bytes] = []
-        """What it answers to the next pulls; then it has nothing to say."""
+        """Answers to the next pulls; afterwards the host has no news."""
         self.says = Answer(Said.KNOWN)
         self.known: tuple[str, ...] = ()
         self.asked: list[Any] = []
@@ -46,7 +46,7 @@ class Teller(Carrier):
         self.slots = 2
         self.wishes: Mapping[str, Wish] = {}
         self.why_not = ""
-        """Why no run can be started there, by the word of the carrier."""
+        """Why no run can be started there, in the carrier's words."""
 
     async def run(self) -> None:
         await asyncio.Event().wait()
@@ -82,7 +82,7 @@ class Teller(Carrier):
         return Pulled(**{**told, **others})
 
     async def tell(self, **others: Any) -> None:
-        """Say something, and wait until it was taken in."""
+        """Send a message, and wait until it was accepted."""
         self.tells.append(encode(self.pulls(**others)))
         await self.heard()
 
@@ -93,7 +93,7 @@ class Teller(Carrier):
 
 
 class Told:
-    """An open run that has a permit for the spool of the teller, or none."""
+    """An open run, with or without a permit for the teller's spool."""
 
     def __init__(self, project: Project, teller: Carrier, *, permit: str = SPOOL, **meta: Any) -> None:
         self.project, self.teller = project, teller
@@ -123,7 +123,7 @@ def host_meta(**others: Any) -> RunMeta:
 
 
 def relay_of(project: Project, teller: Carrier) -> Relay:
-    """Return a relay that does nothing yet."""
+    """Return a relay that is not running yet."""
     carrier_set = CarrierSet(HostsSettings(unreachable_after=0.5), (teller,))
     return Relay(project, lambda: carrier_set, Journal(project.relay_log))
 

@@ -1,4 +1,4 @@
-"""The agent of a host, asked as a relay asks it: starting, mirroring, stopping, holding, taking over."""
+"""A host's agent, called as a relay calls it: starting, mirroring, stopping, holding, replacing."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.processes
 
 
 async def test_a_run_is_mirrored_to_its_end(tmp_path: Path) -> None:
-    """What a run wrote on its host is told byte for byte, its result with the last piece, and then it is put aside."""
+    """A run is mirrored byte for byte, its result comes with the last piece, and then the host archives it."""
     async with hosting(tmp_path / "spool") as agent:
         relay = Asking(agent)
         run_id = await relay.begin("say Hello.", "answer 42")
@@ -39,7 +39,7 @@ async def test_a_run_is_mirrored_to_its_end(tmp_path: Path) -> None:
 
 
 async def test_a_run_that_is_acknowledged_twice_at_once_is_put_aside(tmp_path: Path) -> None:
-    """One acknowledgement counts, and what was put aside stays as it is, whatever else fails."""
+    """Only one acknowledgement counts, and an archived run stays unchanged if another fails."""
     async with hosting(tmp_path / "spool") as agent:
         relay = Asking(agent)
         run_id = await relay.begin("answer 42")
@@ -54,7 +54,7 @@ async def test_a_run_that_is_acknowledged_twice_at_once_is_put_aside(tmp_path: P
 
 
 async def test_the_end_comes_with_the_last_piece(tmp_path: Path) -> None:
-    """However small the pieces are, the result is told when all is told, and never before."""
+    """However small the pieces are, the result comes with the last piece, never before."""
     async with hosting(tmp_path / "spool") as agent:
         relay = Asking(agent)
         run_id = await relay.begin("say Hello.", "answer 42")
@@ -66,7 +66,7 @@ async def test_the_end_comes_with_the_last_piece(tmp_path: Path) -> None:
 
 
 async def test_a_run_starts_once(tmp_path: Path) -> None:
-    """The same request eight times at once, and once more after its end was told, is one child."""
+    """Eight simultaneous start requests, and another after the result was acknowledged, start one agent process."""
     async with hosting(tmp_path / "spool") as agent:
         relay, meta = Asking(agent), host_meta()
         starts = [relay.start(f"bash echo x >> {tmp_path}/starts", "answer 1", meta=meta) for _ in range(8)]
@@ -81,7 +81,7 @@ async def test_a_run_starts_once(tmp_path: Path) -> None:
 
 
 async def test_another_spools_run_is_not_started(tmp_path: Path) -> None:
-    """A run with the permit of another spool leaves nothing here."""
+    """A run with the permit of another spool is refused and leaves nothing."""
     async with hosting(tmp_path / "spool") as agent:
         relay = Asking(agent)
         run_id, answer = await relay.start("answer 1", spool="f" * 32)
@@ -91,7 +91,7 @@ async def test_another_spools_run_is_not_started(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("force", [False, True], ids=["soft", "hard"])
 async def test_a_run_is_stopped(tmp_path: Path, force: bool) -> None:
-    """A request to stop reaches the wrapper at once, and says who asked."""
+    """A stop request reaches the wrapper at once, and names its sender."""
     async with hosting(tmp_path / "spool") as agent:
         relay = Asking(agent)
         run_id = await relay.begin("say Working.", "hang")
@@ -103,7 +103,7 @@ async def test_a_run_is_stopped(tmp_path: Path, force: bool) -> None:
 
 
 async def test_a_slot_is_held_for_a_run(tmp_path: Path) -> None:
-    """Who holds a slot offers the run, and is told when it has ended; its relay hears of the offer at once."""
+    """A held slot offers the run and is released when the run ends; its relay gets the offer at once."""
     async with hosting(tmp_path / "spool") as agent:
         relay, meta = Asking(agent), host_meta()
         pulling = asyncio.create_task(relay.pull(wait=20))
@@ -116,7 +116,7 @@ async def test_a_slot_is_held_for_a_run(tmp_path: Path) -> None:
 
 
 def test_a_run_that_is_shorter_than_a_look(tmp_path: Path) -> None:
-    """One whose bell came and went between two looks at them has ended for the next one, not only for that at all."""
+    """A run whose activity file came and went between two sweeps is finished at the next sweep."""
     spool, run_id = Spool(SpoolRoot(str(tmp_path / "spool")), RELAY), host_meta().run_id
     spool.make()
     run_dir = Path(spool.project.run_dir(run_id))
@@ -128,7 +128,7 @@ def test_a_run_that_is_shorter_than_a_look(tmp_path: Path) -> None:
 
 
 async def test_an_offer_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No permit in time frees the slot; so does a ticket that is taken back, and the run is offered no more."""
+    """Without a permit in time, or with a withdrawn ticket, the slot is freed and the run is no longer offered."""
     monkeypatch.setattr("subdeck.core.hosts._spool.PATIENCE_S", 0.1)
     async with hosting(tmp_path / "spool") as agent:
         relay = Asking(agent)
@@ -143,7 +143,7 @@ async def test_an_offer_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 async def test_a_new_agent_takes_over(tmp_path: Path) -> None:
-    """A run goes on without the agent that started it; the next one on that spool tells its end."""
+    """A run continues without the agent that started it; the next agent on that spool reports its result."""
     async with hosting(tmp_path / "spool") as agent:
         relay = Asking(agent)
         run_id = await relay.begin("say Working.", f"wait-for {tmp_path}/go", "answer 7")
@@ -159,7 +159,7 @@ async def test_a_new_agent_takes_over(tmp_path: Path) -> None:
 
 
 async def test_one_agent_has_a_spool(tmp_path: Path) -> None:
-    """A second agent on a spool is refused, and says which directory."""
+    """A second agent on a spool is refused, and the error names the directory."""
     async with hosting(tmp_path / "spool"):
         with pytest.raises(SpoolBusy, match=str(tmp_path / "spool")):
             HostAgent(str(tmp_path / "spool"), slots=1)
@@ -167,7 +167,7 @@ async def test_one_agent_has_a_spool(tmp_path: Path) -> None:
 
 
 def test_a_spool_whose_agent_has_just_died(tmp_path: Path) -> None:
-    """A program that it was starting has its lock until that has begun: the next agent waits for that."""
+    """A program that a dead agent was starting may still hold its lock: the next agent waits until that is released."""
     SpoolRoot(str(tmp_path / "spool")).close()
     (lock,) = (path for path in (tmp_path / "spool").iterdir() if path.name == ".lock")
     held = files.open_lock(str(lock))
@@ -177,7 +177,7 @@ def test_a_spool_whose_agent_has_just_died(tmp_path: Path) -> None:
 
 
 async def test_what_is_kept_is_private(tmp_path: Path) -> None:
-    """Nobody else can look into the spool, and no key stands in a command line."""
+    """Other users cannot read the spool, and no key appears in a command line."""
     async with hosting(tmp_path / "spool") as agent:
         relay = Asking(agent)
         run_id = await relay.begin(
@@ -195,7 +195,7 @@ async def test_what_is_kept_is_private(tmp_path: Path) -> None:
 
 
 async def test_a_refused_run_frees_its_slot(tmp_path: Path) -> None:
-    """Who holds a slot for a run that is refused here has it back at once."""
+    """A slot held for a run that is refused is freed at once."""
     async with hosting(tmp_path / "spool") as agent:
         relay, meta = Asking(agent), host_meta(cwd="/no/such place")
         held = asyncio.create_task(relay.hold(meta.run_id))

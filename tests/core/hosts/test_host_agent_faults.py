@@ -1,4 +1,4 @@
-"""What the agent of a host makes of what goes wrong there: dead wrappers, killed agents, damaged files."""
+"""The agent of a host handles faults: dead wrappers, killed agents, damaged files."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def working(relay: Asking, *script: str, **others: object) -> str:
 
 
 async def test_a_wrapper_that_dies(tmp_path: Path) -> None:
-    """The run of a wrapper that was killed is lost, by the word of its host, and its child is ended."""
+    """If a wrapper is killed, its host reports the run as lost and ends its agent process."""
     async with hosting(tmp_path / "spool") as agent:
         relay = Asking(agent)
         run_id = await working(relay, "hang")
@@ -50,7 +50,7 @@ async def test_a_wrapper_that_dies(tmp_path: Path) -> None:
 
 
 async def test_a_wrapper_that_cannot_be_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the wrapper cannot be started the run has ended, and says why; nothing secret is left."""
+    """If the wrapper cannot be started, the run fails with the reason, and no secret is left."""
 
     def refuse(*_: object, **_others: object) -> None:
         raise LaunchError("cannot start the wrapper: no processes")
@@ -66,7 +66,7 @@ async def test_a_wrapper_that_cannot_be_started(tmp_path: Path, monkeypatch: pyt
 
 
 async def test_an_agent_that_was_killed_before_the_wrapper_came(tmp_path: Path) -> None:
-    """A run of which only the directory was made is not known, and started when its relay asks again: once."""
+    """A run that has only its directory is unknown, and is started once when its relay asks again."""
     async with hosting(tmp_path / "spool") as agent:
         relay, meta = Asking(agent), host_meta()
         files.make_private_directory(str(relay.agent_project / ".pi/subagents/active"))
@@ -83,7 +83,7 @@ async def test_an_agent_that_was_killed_before_the_wrapper_came(tmp_path: Path) 
         str(runs / meta.run_id),
         str(tmp_path / "bell"),
     )
-    late = [subprocess.Popen(wrapper, start_new_session=True) for _ in range(2)]  # of that agent, on their way
+    late = [subprocess.Popen(wrapper, start_new_session=True) for _ in range(2)]  # still starting for that agent
     async with hosting(tmp_path / "spool") as agent:
         relay.agent = agent
         await asyncio.gather(*(relay.begin("answer 3", meta=meta) for _ in range(3)))
@@ -93,7 +93,7 @@ async def test_an_agent_that_was_killed_before_the_wrapper_came(tmp_path: Path) 
 
 
 async def test_a_run_that_nobody_asks_for_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where no relay asks again and no wrapper comes, the run is lost after a while, and says that it never began."""
+    """If no relay asks again and no wrapper comes, the run is lost after a while, because it never began."""
     async with hosting(tmp_path / "spool") as agent:
         relay, meta = Asking(agent), host_meta()
         runs = relay.agent_project / ".pi/subagents/runs"
@@ -107,7 +107,7 @@ async def test_a_run_that_nobody_asks_for_again(tmp_path: Path, monkeypatch: pyt
 
 
 async def test_a_directory_that_was_not_finished(tmp_path: Path) -> None:
-    """What an agent left that was killed while it made a run keeps nobody from making it."""
+    """The half-made directory of a killed agent does not prevent the run from being made."""
     async with hosting(tmp_path / "spool") as agent:
         relay, meta = Asking(agent), host_meta()
         files.make_private_directory(str(relay.agent_project / ".pi/subagents/runs" / f".{meta.run_id}"))
@@ -116,7 +116,7 @@ async def test_a_directory_that_was_not_finished(tmp_path: Path) -> None:
 
 
 async def test_a_run_that_goes_on_is_not_put_aside(tmp_path: Path) -> None:
-    """An acknowledgement of a run that has not ended is refused, and the run stays where it is."""
+    """Acknowledging an unfinished run is refused, and the run stays in its directory."""
     async with hosting(tmp_path / "spool") as agent:
         relay = Asking(agent)
         run_id = await working(relay, "hang")
@@ -127,7 +127,7 @@ async def test_a_run_that_goes_on_is_not_put_aside(tmp_path: Path) -> None:
 
 
 async def test_a_run_that_is_taken_away(tmp_path: Path) -> None:
-    """A run whose directory somebody removes ends, its ticket with it, and is known no more."""
+    """A run whose directory is removed ends together with its ticket, and is no longer known."""
     async with hosting(tmp_path / "spool") as agent:
         relay = Asking(agent)
         run_id = await working(relay, "hang")
@@ -139,7 +139,7 @@ async def test_a_run_that_is_taken_away(tmp_path: Path) -> None:
 
 
 async def test_operators_do_not_see_each_other(tmp_path: Path) -> None:
-    """What one relay has is unknown to another, which cannot stop it, take it or read it."""
+    """A relay's runs are unknown to another relay, which cannot stop, acknowledge or read them."""
     async with hosting(tmp_path / "spool") as agent:
         relay, other = Asking(agent), Asking(agent, OTHER_RELAY)
         run_id = await working(relay, "hang")
@@ -152,7 +152,7 @@ async def test_operators_do_not_see_each_other(tmp_path: Path) -> None:
 
 
 async def test_slots_are_kept(tmp_path: Path) -> None:
-    """However many are sent, no more run at a time than the host has slots; the others wait, and say so."""
+    """No more runs are active than the host has slots; the others wait as queued."""
     async with hosting(tmp_path / "spool", slots=1) as agent:
         relay = Asking(agent)
         first = await working(relay, f"wait-for {tmp_path}/go")
@@ -164,7 +164,7 @@ async def test_slots_are_kept(tmp_path: Path) -> None:
 
 
 async def test_a_message_arrives_once(tmp_path: Path) -> None:
-    """What is sent again because its answer was lost is said to the child once; one that is none is refused."""
+    """A message resent after a lost answer reaches the agent once; an invalid one is refused."""
     async with hosting(tmp_path / "spool") as agent:
         relay = Asking(agent)
         meta = host_meta(agent="offline", agent_kind="offline", agent_command=("x",), talk=True)
@@ -182,7 +182,7 @@ async def test_a_message_arrives_once(tmp_path: Path) -> None:
 
 
 async def test_a_result_that_no_message_holds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of an endless answer the beginning arrives, and the result says that it was cut."""
+    """Only the beginning of an endless answer arrives, and the result reports that it was truncated."""
     monkeypatch.setattr("subdeck.core.hosts._mirror._LARGEST_RESULT", 5_000)
     monkeypatch.setattr("subdeck.core.hosts._mirror._CUT_AT", 1_000)
     async with hosting(tmp_path / "spool") as agent:
@@ -194,7 +194,7 @@ async def test_a_result_that_no_message_holds(tmp_path: Path, monkeypatch: pytes
 
 
 async def test_what_was_delivered_is_kept_for_a_while(tmp_path: Path) -> None:
-    """A run that was acknowledged stays for as long as its operator wants, and is removed then."""
+    """An acknowledged run is removed after the time that its user chose."""
     async with hosting(tmp_path / "spool") as agent:
         relay = Asking(agent)
         run_id = await relay.begin("answer 1", keep=100.0)
@@ -207,7 +207,7 @@ async def test_what_was_delivered_is_kept_for_a_while(tmp_path: Path) -> None:
 
 
 async def test_an_end_that_nobody_fetches_is_kept_for_very_long(tmp_path: Path) -> None:
-    """It stays for three months whatever is said of what was delivered; after that the run does not start again."""
+    """An unfetched result stays for three months even with a short `keep`; later the run does not start again."""
     async with hosting(tmp_path / "spool") as agent:
         relay, meta = Asking(agent), host_meta()
         run_id = await relay.begin("answer 1", meta=meta, keep=100.0)
@@ -231,7 +231,7 @@ async def test_an_end_that_nobody_fetches_is_kept_for_very_long(tmp_path: Path) 
 
 
 async def test_a_mirrored_file_that_is_none(tmp_path: Path) -> None:
-    """What a child puts in the place of a file is not followed, and does not keep the end from being told."""
+    """A link that an agent puts in place of a mirrored file is not followed, and the result is still reported."""
     (tmp_path / "secret").write_text("t0p 5ecret")
     async with hosting(tmp_path / "spool") as agent:
         relay, meta = Asking(agent), host_meta()
@@ -244,7 +244,7 @@ async def test_a_mirrored_file_that_is_none(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("how", ["ends", "is lost"])
 async def test_what_it_spends_is_counted_once(tmp_path: Path, how: str) -> None:
-    """A host, which may be the operator's own machine, tells its ledger nothing: the relay does."""
+    """A host, which may be the user's own machine, writes nothing to the ledger: only the relay does."""
     async with hosting(tmp_path / "spool") as agent:
         relay = Asking(agent)
         run_id = await working(
@@ -258,7 +258,7 @@ async def test_what_it_spends_is_counted_once(tmp_path: Path, how: str) -> None:
 
 
 async def test_more_runs_than_files_may_be_open(tmp_path: Path) -> None:
-    """A host tells of any number of runs with few files open at a time."""
+    """A host reports any number of runs with few files open at a time."""
     async with hosting(tmp_path / "spool") as agent:
         relay = Asking(agent)
         runs = relay.agent_project / ".pi/subagents/runs"
@@ -280,7 +280,7 @@ async def test_more_runs_than_files_may_be_open(tmp_path: Path) -> None:
 
 
 async def test_a_wrapper_that_ended_is_reaped(tmp_path: Path) -> None:
-    """An agent that starts nothing more leaves no dead process of a wrapper behind."""
+    """An agent reaps ended wrappers even if it starts no others."""
     async with hosting(tmp_path / "spool") as agent:
         relay = Asking(agent)
         run_id = await relay.begin("say Working.", f"wait-for {tmp_path}/go", "answer 1")

@@ -1,4 +1,4 @@
-"""An agent that is killed at any moment of a start: the next one starts the run once, or finds that it goes on."""
+"""If an agent is killed at any moment of a start, the next one starts the run once, or finds it running."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ TRIALS = 8
 
 
 async def test_a_start_that_is_cut_off(tmp_path: Path) -> None:
-    """Whenever the agent is killed, asking again makes one child, whose end is told."""
+    """Whenever the agent is killed, asking again makes one agent process, whose result is reported."""
     write_settings()
     seed = random.randrange(10**6)
     moments = random.Random(seed)

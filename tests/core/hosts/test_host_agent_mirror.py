@@ -1,4 +1,4 @@
-"""What a host tells of the files of runs: in pieces, fairly, soon, and nothing else."""
+"""A host mirrors the files of runs: in pieces, fairly, soon, and no others."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ pytestmark = pytest.mark.processes
     strategies.integers(0, 20_000),
 )
 def test_a_budget_is_shared(wanted: dict[str, int], budget: int) -> None:
-    """Nobody gets more than he lacks, all get the budget or all that they lack, and nobody more than who lacks more."""
+    """No share exceeds its need, the budget or all needs are used up, and smaller needs never get more."""
     given_ = shares(wanted, budget)
     assert given_.keys() == wanted.keys()
     assert all(0 <= given_[name] <= wanted[name] for name in wanted)
@@ -38,7 +38,7 @@ def test_a_budget_is_shared(wanted: dict[str, int], budget: int) -> None:
 
 
 def test_what_is_mirrored() -> None:
-    """The files that an operator gets are named one by one; no path, no hidden file, no record of the host's own."""
+    """Mirrored files are listed by name; paths, hidden files and the host's own records are never mirrored."""
     taken = ("events.jsonl", "transcript.log", "stdout.log", "stderr.log", "prompt-2.md", "prompt-17.md", "check.log")
     assert all(map(is_mirrored, taken))
     others = (
@@ -56,7 +56,7 @@ def test_what_is_mirrored() -> None:
 
 
 async def test_a_talkative_run_keeps_no_other_waiting(tmp_path: Path) -> None:
-    """A run with a lot to tell leaves room for those with little: they are told with the first answer."""
+    """A run with much output leaves room for runs with little: these are complete in the first answer."""
     async with hosting(tmp_path / "spool") as agent:
         relay = Asking(agent)
         loud, quiet = await relay.begin("say-big 3000000", "finish"), await relay.begin("answer 1")
@@ -69,13 +69,13 @@ async def test_a_talkative_run_keeps_no_other_waiting(tmp_path: Path) -> None:
 
 
 async def test_news_comes_soon(tmp_path: Path) -> None:
-    """Who waits for news has it within a moment of the run's writing, long before his time is over."""
+    """A waiting pull is answered soon after a run writes, long before its timeout."""
     async with hosting(tmp_path / "spool") as agent:
         relay = Asking(agent)
         run_id = await relay.begin("say Working.", f"wait-for {tmp_path}/go", "say Seen.", "hang")
         await relay.pull_until(lambda: "Working" in relay.text(run_id, paths.EVENTS), "its first words")
         while (await relay.pull(wait=1.5)).chunks:
-            pass  # until it is quiet
+            pass  # until there is no news
         pulling = asyncio.create_task(relay.pull(wait=30))
         await asyncio.sleep(0)
         (tmp_path / "go").touch()
@@ -88,7 +88,7 @@ async def test_news_comes_soon(tmp_path: Path) -> None:
 
 
 async def test_a_pull_without_news_takes_its_time(tmp_path: Path) -> None:
-    """Where nothing happens a pull is answered when its time is over, with what the host has to say of itself."""
+    """Without news a pull is answered at its timeout, with the host's overview."""
     async with hosting(tmp_path / "spool", slots=3, labels={"gpu": 2}, carrier="none 1", name="h 7/x") as agent:
         began = time.monotonic()
         pulled = await Asking(agent).pull(wait=0.3)
@@ -105,7 +105,7 @@ async def test_a_pull_without_news_takes_its_time(tmp_path: Path) -> None:
 
 
 async def test_a_conversation_goes_on(tmp_path: Path) -> None:
-    """The session that the operator sends is the child's, and what the child adds is mirrored from its end on."""
+    """The session that the user sends is the agent's, and later additions are mirrored from its end on."""
     async with hosting(tmp_path / "spool") as agent:
         relay = Asking(agent)
         meta = host_meta(
@@ -121,7 +121,7 @@ async def test_a_conversation_goes_on(tmp_path: Path) -> None:
 
 
 async def test_a_check_is_run_there(tmp_path: Path) -> None:
-    """The operator's check runs on the host, and what it wrote arrives with the result."""
+    """The user's check runs on the host, and its output arrives with the result."""
     async with hosting(tmp_path / "spool") as agent:
         relay = Asking(agent)
         check = msgspec.json.encode({"argv": ["sh", "-c", "echo looked; exit 3"], "timeout": 30})
@@ -133,7 +133,7 @@ async def test_a_check_is_run_there(tmp_path: Path) -> None:
 
 
 async def test_the_lease_is_kept_and_told(tmp_path: Path) -> None:
-    """Each pull renews the operator's lease and says what was left of it; an agent renews its own by itself."""
+    """Each pull renews the user's lease and reports the time that was left; an agent renews its own lease."""
     async with hosting(tmp_path / "spool") as agent:
         relay = Asking(agent)
         run_id = await relay.begin("hang", lease_agent=60.0, lease_operator=500.0)
@@ -146,7 +146,7 @@ async def test_the_lease_is_kept_and_told(tmp_path: Path) -> None:
 
 
 async def test_a_lease_that_is_over_ends_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where no relay asks for longer than its lease the run ends, and its end waits for the relay."""
+    """If no relay pulls for longer than its lease, the run ends, and its result waits for the relay."""
     monkeypatch.setattr(standby, "loading", lambda: ("-c", f"{CERTAIN_SOON}; {standby._PROGRAM}"))
     async with hosting(tmp_path / "spool") as agent:
         relay = Asking(agent)
@@ -158,7 +158,7 @@ async def test_a_lease_that_is_over_ends_the_run(tmp_path: Path, monkeypatch: py
 
 
 async def test_what_the_doctor_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A host tells which agents it has, which variables it lacks, whether the spool holds locks, and git's version."""
+    """A host reports its agents, its missing variables, whether the spool supports locks, and git's version."""
     monkeypatch.setenv("THERE", "secret")
     async with hosting(tmp_path / "spool") as agent:
         said = await Asking(agent).ask(
@@ -180,5 +180,5 @@ async def test_what_the_doctor_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_a_project_that_is_not_there(tmp_path: Path) -> None:
-    """Nothing is lacking of what a host does not have."""
+    """A host without the project has nothing left to mirror."""
     assert not lacking(paths.Project(str(tmp_path)), {paths.new_run_id(): Have()}, 1000)

@@ -20,7 +20,7 @@ async def test_pi_runs_on_a_host(pi: Lab, tmp_path: Path, talk: bool) -> None:
     """A host finds pi, takes messages during the run, and reports its conversation."""
     (pi.project / "note.txt").write_text("forty-two\n")
     async with hosting(tmp_path / "spool") as agent:
-        pi.command(pi.program)  # the settings of the host, too
+        pi.command(pi.program)  # the host's settings as well
         pi.script(called(("read", {"path": "note.txt"})), said("It says forty-two."))
         relay = Asking(agent)
         meta = host_meta(

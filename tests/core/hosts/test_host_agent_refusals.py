@@ -1,4 +1,4 @@
-"""What the agent of a host refuses, and what it makes of messages that are none."""
+"""Requests that the agent of a host refuses, and its answers to invalid messages."""
 
 from __future__ import annotations
 
@@ -44,19 +44,19 @@ async def refusal(agent: HostAgent, meta: RunMeta | None = None, **others: Any) 
     ],
 )
 async def test_what_this_host_cannot_do(tmp_path: Path, others: dict[str, Any], words: str) -> None:
-    """A run that cannot be what its operator wants is refused before anything of it exists, and says why."""
+    """A run that the host cannot provide is refused with the reason, before anything of it exists."""
     async with hosting(tmp_path / "spool", name="h9") as agent:
         assert words in await refusal(agent, host_meta(**others))
 
 
 async def test_another_kind_of_agent(tmp_path: Path) -> None:
-    """An agent that goes by the same name and is another kind here is not taken for it."""
+    """An agent with the right name but of another kind is refused."""
     async with hosting(tmp_path / "spool") as agent:
         assert "the agent puppet is pi there, but claude here" in await refusal(agent, host_meta(agent_kind="claude"))
 
 
 async def test_another_commit(tmp_path: Path) -> None:
-    """Where the same directory is at another commit, both are told; at the same one the run starts."""
+    """If the directory is at another commit, the refusal names both commits; at the same one the run starts."""
     code = tmp_path / "code"
     for command in (["init", "-q", str(code)], ["-C", str(code), "commit", "-q", "--allow-empty", "-m", "one"]):
         subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", *command], check=True)
@@ -74,7 +74,7 @@ async def test_another_commit(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("meta", [b"", b"{}", b"[]", b"\xff", b"[" * 100_000])
 async def test_a_record_that_is_none(tmp_path: Path, meta: bytes) -> None:
-    """A meta that cannot be read is refused, with what is wrong with it."""
+    """An unreadable meta is refused with the reason."""
     async with hosting(tmp_path / "spool") as agent:
         assert "cannot read its meta.json here" in await refusal(agent, meta_record=meta)
 
@@ -86,13 +86,13 @@ async def test_a_record_of_another_run(tmp_path: Path) -> None:
 
 
 async def test_a_check_that_is_none(tmp_path: Path) -> None:
-    """A check that cannot be read is refused before the run exists."""
+    """An unreadable check is refused before the run exists."""
     async with hosting(tmp_path / "spool") as agent:
         assert "cannot read its check" in await refusal(agent, check=b"{")
 
 
 async def test_settings_that_cannot_be_read(tmp_path: Path) -> None:
-    """Where the host's own settings are broken nothing is started, and they are named."""
+    """If the host's own settings are broken, nothing is started, and the refusal blames them."""
     async with hosting(tmp_path / "spool") as agent:
         Path(paths.user_settings_file()).write_text("agents: [")
         assert "cannot read the host's settings" in await refusal(agent)
@@ -101,7 +101,7 @@ async def test_settings_that_cannot_be_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize("message", [b"", b"\xff", b"\xa3abc", b"\xc1" * 100, bytes(range(256)), b"\x91\x01"])
 @pytest.mark.parametrize("verb", list(Verb))
 async def test_what_is_no_message(tmp_path: Path, verb: Verb, message: bytes) -> None:
-    """Whatever bytes come, the agent answers that they are none of its, and goes on."""
+    """Any invalid bytes are refused, and the agent continues."""
     async with hosting(tmp_path / "spool") as agent:
         assert Said.REFUSED == msgspec.msgpack.decode(await agent.answer(verb, message), type=Answer).said
         assert (await Asking(agent).pull(wait=0)).spool == agent.spool_id
@@ -109,7 +109,7 @@ async def test_what_is_no_message(tmp_path: Path, verb: Verb, message: bytes) ->
 
 @pytest.mark.parametrize("relay", ["", "..", "0123456789a/", "0123456789AB", "0123456789ab\n", "../../../etc"])
 async def test_names_that_are_none(tmp_path: Path, relay: str) -> None:
-    """No path comes from what a message names: relays and runs are digits of their form."""
+    """Relay and run names must have their fixed form: no path is made from a message."""
     async with hosting(tmp_path / "spool") as agent:
         answer = await agent.answer(Verb.PULL, encode(Pull(relay, {})))
         assert Said.REFUSED == msgspec.msgpack.decode(answer, type=Answer).said
@@ -119,7 +119,7 @@ async def test_names_that_are_none(tmp_path: Path, relay: str) -> None:
 
 
 async def test_another_protocol(tmp_path: Path) -> None:
-    """A relay of another version is told the agent's, and nothing else."""
+    """A relay of another version gets the agent's version, and nothing else."""
     async with hosting(tmp_path / "spool") as agent:
         relay = Asking(agent)
         await relay.begin("answer 1")
@@ -130,7 +130,7 @@ async def test_another_protocol(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("content", ["", "not an id", "f" * 31])
 def test_a_spool_whose_id_is_broken(tmp_path: Path, content: str) -> None:
-    """Permits name the id of a spool, so a broken one is not made anew."""
+    """A damaged spool id is an error, never replaced, because permits name it."""
     HostAgent(str(tmp_path), slots=1).close()
     (tmp_path / "id").write_text(content)
     with pytest.raises(SubdeckError, match="the spool's id is damaged"):
@@ -138,7 +138,7 @@ def test_a_spool_whose_id_is_broken(tmp_path: Path, content: str) -> None:
 
 
 def test_a_spool_that_others_may_write(tmp_path: Path) -> None:
-    """A directory in which others may write is no place for runs."""
+    """A directory that other users can write is refused as a spool."""
     (tmp_path / "spool").mkdir()
     (tmp_path / "spool").chmod(0o777)
     with pytest.raises(SubdeckError, match="other users can write"):
@@ -147,7 +147,7 @@ def test_a_spool_that_others_may_write(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("part", ["system.directory.Directory.write_new", "system.directory.Directory.write_whole"])
 async def test_a_full_disk_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: str) -> None:
-    """A run for which there is no room is not refused for ever: nothing of it is left, and it may come again."""
+    """A full disk refuses a run only for now: the run leaves no files, and may be sent again."""
 
     def full(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -164,7 +164,7 @@ async def test_a_full_disk_is_waited_for(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 async def test_a_disk_that_is_full_in_the_middle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was made of a run is taken away again where the rest of it has no room."""
+    """A half-made run is removed if the disk has no room for the rest."""
 
     def full(*_: object) -> None:
         raise OSError(errno.EDQUOT, os.strerror(errno.EDQUOT))

@@ -1,4 +1,4 @@
-"""A scheduler and a host of dask in hostile hands: the operator's process runs nothing of theirs, and goes on."""
+"""With a hostile dask scheduler and host, the user's process runs none of their code, and continues."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ pytestmark = [pytest.mark.processes, may_drop_a_connection]
 
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What failed is tried again at once."""
+    """Retry failures at once."""
     for name in ("FIRST_WAIT_S", "LONGEST_WAIT_S", "LOOK_S", "AGAIN_S"):
         monkeypatch.setattr(carrier_module, name, 0.02)
 
 
 @pytest.fixture
 def planted(tmp_path: Path) -> Path:
-    """Where an object leaves a file that was unpickled."""
+    """Directory for the files of unpickled objects."""
     directory = tmp_path / "planted"
     directory.mkdir()
     return directory
@@ -45,7 +45,7 @@ def planted(tmp_path: Path) -> Path:
 
 @asynccontextmanager
 async def cluster(*what: str) -> AsyncIterator[str]:
-    """Have a cluster in hostile hands; return the address of its scheduler."""
+    """Start a hostile cluster; yield the address of its scheduler."""
     argv = [sys.executable, "-m", "tests.core.hosts.hostile_cluster", *what]
     root = Path(__file__).parents[3]
     kept = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, cwd=root)
@@ -61,13 +61,13 @@ async def cluster(*what: str) -> AsyncIterator[str]:
 
 @asynccontextmanager
 async def hostile(what: str, planted: Path) -> AsyncIterator[DaskCarrier]:
-    """Have a carrier that is connected with such a cluster, once it tells of an honest host."""
+    """Run a carrier connected to such a cluster, once it reports an honest host."""
     async with cluster(what, str(planted)) as address, carrying(HostsSettings(scheduler=address)) as carrier:
         yield carrier
 
 
 async def honest_answer(carrier: DaskCarrier) -> list[str]:
-    """Ask until the host answers as it should; return why it did not before."""
+    """Ask until the host answers correctly; return the faults before."""
     faults: list[str] = []
     while True:
         await until(lambda: carrier.links, "a host")
@@ -83,7 +83,7 @@ async def honest_answer(carrier: DaskCarrier) -> list[str]:
 
 @pytest.mark.parametrize("what", ["identity", "answer", "stream"])
 async def test_no_object_of_a_peer_is_opened(planted: Path, what: str) -> None:
-    """Whatever way dask has to send an object to a client, none is unpickled."""
+    """No object is unpickled, in any way that dask has to send one to a client."""
     async with hostile(what, planted) as carrier:
         if what == "stream":
             carrier.want({"x": Wish("x")})
@@ -96,7 +96,7 @@ async def test_no_object_of_a_peer_is_opened(planted: Path, what: str) -> None:
 
 
 async def test_what_a_scheduler_says_wrong(planted: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """An answer of another kind, of another size or without an end costs a connection; the next good one counts."""
+    """An answer with the wrong type or size, or without an end, costs a connection; the next good one counts."""
     async with hostile("identities", planted) as carrier:
         assert {"h1"} == {link.name for link in carrier.links.values()}
         await honest_answer(carrier)
@@ -104,7 +104,7 @@ async def test_what_a_scheduler_says_wrong(planted: Path, capfd: pytest.CaptureF
 
 
 async def test_what_a_host_says_wrong(planted: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """An answer of another kind, of another size or without an end is none, and is told of in one plain line."""
+    """An answer with the wrong type or size, or without an end, is rejected and reported in one plain line."""
     async with hostile("answers", planted) as carrier:
         faults = await honest_answer(carrier)
     assert len(faults) > 20
@@ -114,7 +114,7 @@ async def test_what_a_host_says_wrong(planted: Path, capfd: pytest.CaptureFixtur
 
 
 async def test_a_host_says_nothing_of_runs_that_it_never_had(planted: Path, project: Project) -> None:
-    """Its word about another host's run, or about one that never was, changes nothing; it is only told to end those."""
+    """A claim to another host's run, or to one that never existed, only has the host asked to end it."""
     carrier = DaskCarrier(HostsSettings(), relay_id(project))
     run = Told(project, carrier)
     before = contents(run.dir)
@@ -131,13 +131,13 @@ async def test_a_host_says_nothing_of_runs_that_it_never_had(planted: Path, proj
 
 
 def contents(root: Path) -> dict[str, bytes]:
-    """Return the files of a run, but for those by which the relay says where it is."""
+    """Return the files of a run, except those for the relay's notes about its host."""
     told = (paths.PLACE, paths.RUNNER)
     return {path.name: path.read_bytes() for path in root.iterdir() if path.is_file() and path.name not in told}
 
 
 def test_who_speaks_with_a_cluster_unpickles_nothing(planted: Path) -> None:
-    """Where dask, of whatever version, unpickles something after all, that fails before anything of it has run."""
+    """If any version of dask unpickles an object after all, that fails before any of its code has run."""
     code = (
         "import pickle, sys\n"
         "import subdeck.core.hosts.dask.carrier\n"

@@ -1,4 +1,4 @@
-"""A host in hostile hands: who it says that it is, and what it says of runs, reaches no further than its own runs."""
+"""A hostile host's claims about its identity and about runs affect only its own runs."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def faults(project: Project) -> str:
 
 
 async def permitted(project: Project, peers: Peers, key: str) -> Told:
-    """Return a run that a host was given, and that is not started yet."""
+    """Return a run that was placed on a host and is not started yet."""
     peer = peers.peers[key]
     run = Told(project, peers, permit="", host=peer.name)
     (run.dir / paths.ENVIRONMENT).write_bytes(KEY)
@@ -65,7 +65,7 @@ async def permitted(project: Project, peers: Peers, key: str) -> Told:
 
 
 async def test_a_spool_belongs_to_the_address_that_had_it_first(project: Project, peers: Peers) -> None:
-    """Who says at another address that it has that spool gets no start, hears of no run, and is named."""
+    """Another address that claims the same spool gets no start and no news of runs, and is named."""
     h1, h2 = peers.peers["h1"], peers.peers["h2"]
     async with relay(project, peers):
         run = await permitted(project, peers, "h1")
@@ -84,7 +84,7 @@ async def test_a_spool_belongs_to_the_address_that_had_it_first(project: Project
 
 
 async def test_another_relay_knows_who_had_a_spool(project: Project, peers: Peers) -> None:
-    """A host that comes first, when the one that it pretends to be is off, is not believed either."""
+    """A host that claims a spool while its real host is off is not believed by a new relay either."""
     h1, h2 = peers.peers["h1"], peers.peers["h2"]
     async with relay(project, peers):
         run = await permitted(project, peers, "h1")
@@ -100,7 +100,7 @@ async def test_another_relay_knows_who_had_a_spool(project: Project, peers: Peer
 
 
 async def test_without_a_note_the_permit_says_who(project: Project, peers: Peers) -> None:
-    """Also where nothing is known of spools, nobody but who has its permit says anything of a run, or gets it."""
+    """Even without the record of spools, only the host in its permit may report on a run or get it."""
     h1, h2 = peers.peers["h1"], peers.peers["h2"]
     async with relay(project, peers):
         run = await permitted(project, peers, "h1")
@@ -115,7 +115,7 @@ async def test_without_a_note_the_permit_says_who(project: Project, peers: Peers
 
 
 async def test_a_name_belongs_to_the_address_that_had_it_first(project: Project, peers: Peers) -> None:
-    """A run that is for a host by its name goes to no other one that calls itself so, whatever that offers."""
+    """A run bound to a host by name never goes to another host that uses the name and offers more."""
     h1, h2 = peers.peers["h1"], peers.peers["h2"]
     async with relay(project, peers):
         await until(lambda: h1.pulled > 1, "the first to be heard of")
@@ -135,7 +135,7 @@ async def test_a_name_belongs_to_the_address_that_had_it_first(project: Project,
 
 
 async def test_a_host_that_is_gone_keeps_nobody_out(project: Project, peers: Peers) -> None:
-    """Another address in the settings for the same machine is believed; what it had before stays where it was."""
+    """A new address in the settings for the same machine is accepted; earlier runs stay with their old host."""
     async with relay(project, peers):
         run = await permitted(project, peers, "h1")
     moved = HostilePeer(SPOOL, "build")
@@ -151,7 +151,7 @@ async def test_a_host_that_is_gone_keeps_nobody_out(project: Project, peers: Pee
 
 
 async def test_a_host_of_ever_new_spools(project: Project, peers: Peers) -> None:
-    """It is one host with its slots, and nothing is kept of what it was before."""
+    """A host with ever new spools remains one host with its slots, and leaves no old entries."""
     h2 = peers.peers["h2"]
     async with relay(project, peers) as found:
         for number in range(20):
@@ -163,7 +163,7 @@ async def test_a_host_of_ever_new_spools(project: Project, peers: Peers) -> None
 
 
 async def test_what_a_host_makes_up_costs_little(project: Project, peers: Peers) -> None:
-    """Runs that never were are seen to a few at a time; they keep no relay, and leave nothing in it."""
+    """Made-up runs are handled a few at a time, keep no relay running, and leave nothing in it."""
     h2 = peers.peers["h2"]
     h2.answers[Verb.STOP] = lambda _: Answer(Said.UNKNOWN)
     async with relay(project, peers) as found:
@@ -181,7 +181,7 @@ async def test_what_a_host_makes_up_costs_little(project: Project, peers: Peers)
 
 
 async def test_a_host_that_does_not_let_go(project: Project, peers: Peers, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that says for ever that it has runs that nobody wants keeps no relay that has nothing else to do."""
+    """A host that claims unwanted runs forever does not keep an otherwise idle relay running."""
     monkeypatch.setattr("subdeck.core.hosts.relay.orphans.WAITED_S", 0.3)
     h2 = peers.peers["h2"]
     h2.known = ("20260101-000000-abcdef",)
@@ -190,7 +190,7 @@ async def test_a_host_that_does_not_let_go(project: Project, peers: Peers, monke
 
 
 async def test_what_one_host_says_of_a_run_is_not_said_of_another(project: Project, peers: Peers) -> None:
-    """A deleted run is ended where it is, also where another host says that it has it and does not answer."""
+    """A deleted run is ended on its host, even if another host claims it and does not answer."""
     h1, h2 = peers.peers["h1"], peers.peers["h2"]
     run = "20260101-000000-abcdef"
     h2.known = (run,)
@@ -230,7 +230,7 @@ async def test_what_one_host_says_of_a_run_is_not_said_of_another(project: Proje
     ids=repr_of,
 )
 async def test_what_is_no_answer(project: Project, peers: Peers, others: dict[str, Any]) -> None:
-    """What is too much, or of another form, is not acted upon, and the host gets no runs until it is well."""
+    """An oversized or malformed answer is ignored, and the host gets no runs until it is well."""
     h2 = peers.peers["h2"]
     async with relay(project, peers) as found:
         await until(lambda: h2.pulled > 1, "it to be heard of")
@@ -244,7 +244,7 @@ async def test_what_is_no_answer(project: Project, peers: Peers, others: dict[st
 
 
 async def test_an_end_is_by_nobody_here(project: Project, peers: Peers) -> None:
-    """A host cannot say that you, a relay or a launcher of yours ended its run; what comes after its end is nothing."""
+    """A host cannot attribute a result to you, a relay or a launcher; anything after its result is ignored."""
     h1 = peers.peers["h1"]
     async with relay(project, peers):
         runs = [Told(project, peers) for _ in range(4)]
@@ -265,7 +265,7 @@ async def test_an_end_is_by_nobody_here(project: Project, peers: Peers) -> None:
 async def test_prompts_of_later_attempts_are_bounded(
     project: Project, peers: Peers, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """However many files a host makes of them, they are no more together than one file may be."""
+    """All prompt files of a host together are limited to the size of one file."""
     monkeypatch.setattr("subdeck.core.hosts.relay.runs._OTHER_CAP", 1000)
     h1 = peers.peers["h1"]
     async with relay(project, peers):
@@ -279,7 +279,7 @@ async def test_prompts_of_later_attempts_are_bounded(
 
 
 async def test_a_host_that_floods_leaves_the_others_their_turn(project: Project, peers: Peers) -> None:
-    """However much one host has to say, the others are asked and heard as before."""
+    """A host that floods the relay does not delay the others."""
     h1, h2 = peers.peers["h1"], peers.peers["h2"]
     many = tuple(f"20260101-000000-{number:06x}" for number in range(MOST_RUNS))
     bells = tuple(Bell(run_id, bytes(1000)) for run_id in many)

@@ -1,4 +1,4 @@
-"""A peer in hostile hands at the other end of ssh: its line ends, and neither the others nor the terminal suffer."""
+"""A hostile peer at the other end of ssh loses its connection; other hosts and the terminal are unaffected."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ FLOODS = {
 
 @pytest.fixture
 def peer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A file with what is said in the place of ssh, and then nothing more until stdin ends.
+    """A file with the output of the fake ssh, which then waits until stdin ends.
 
-    With a file `stays` beside it, the end of stdin does not matter.
+    With a file `stays` beside it, the fake ssh ignores the end of stdin.
     """
     said = tmp_path / "said"
     said.write_bytes(GREETING)
@@ -73,7 +73,7 @@ async def lined() -> AsyncIterator[HostLine]:
 
 @pytest.mark.parametrize("kind", FLOODS)
 async def test_a_flood_ends_its_line(peer: Path, kind: str) -> None:
-    """What nobody asked for, again and again, ends the connection, in words; the loop is everybody's meanwhile."""
+    """A flood of unrequested messages ends the connection with a reason, and never blocks the event loop."""
     peer.write_bytes(GREETING + FLOODS[kind])
     longest, before = 0.0, time.monotonic()
     async with lined() as line:
@@ -85,7 +85,7 @@ async def test_a_flood_ends_its_line(peer: Path, kind: str) -> None:
 
 
 async def test_a_late_answer_is_no_flood(peer: Path) -> None:
-    """Answers to what nobody waits for any more are dropped, and the connection stays."""
+    """Late answers to abandoned requests are dropped, and the connection stays."""
     peer.write_bytes(GREETING + NOBODYS * 100)
     async with lined() as line:
         await until(lambda: line.link, "the host to be reached")
@@ -108,7 +108,7 @@ async def test_a_late_answer_is_no_flood(peer: Path) -> None:
 )
 @pytest.mark.parametrize("first", [MAGIC, GREETING], ids=["at first", "later"])
 async def test_what_is_no_frame_ends_its_line(peer: Path, first: bytes, frame: bytes) -> None:
-    """The line says that it cannot be read, and is made again."""
+    """A malformed frame ends the connection with a reason, and the connection is made again."""
     peer.write_bytes(first + (frame if frame != packed(Frame(0, HELLO, b"x" * 100)) else frame * 2000))
     async with lined() as line:
         await until(lambda: "cannot read its answer" in line.fault, f"its end; {line.fault}")
@@ -125,7 +125,7 @@ async def test_what_is_no_frame_ends_its_line(peer: Path, first: bytes, frame: b
     ],
 )
 async def test_what_it_says_when_it_ends_is_plain(peer: Path, said: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its last words are one line of bounded length, without a control character."""
+    """The peer's last words are reported as one line of bounded length, without a control character."""
     peer.write_bytes(b"no greeting")
     (peer.parent / "err").write_bytes(said)
     words = (
@@ -141,14 +141,14 @@ async def test_what_it_says_when_it_ends_is_plain(peer: Path, said: bytes, monke
     "said", [b"banner " * 20_000, b"\0" * 200_000, (MAGIC[:-1] + b" ") * 10_000], ids=["text", "nulls", "near"]
 )
 async def test_a_login_without_end(peer: Path, said: bytes) -> None:
-    """What a login writes before the agent speaks is bounded."""
+    """The output of a login before the agent's greeting is bounded."""
     peer.write_bytes(said)
     async with lined() as line:
         await until(lambda: "its login printed more than 64 kB" in line.fault, f"its end; {line.fault}")
 
 
 async def test_nothing_of_a_peer_is_left(peer: Path) -> None:
-    """However a peer behaved, its process goes with the line."""
+    """The peer's process ends with the connection, however it behaved."""
     peer.write_bytes(GREETING + FLOODS["messages that never end"])
     (peer.parent / "stays").touch()
     before = processes.children()

@@ -1,4 +1,4 @@
-"""The files that runs on hosts work with: sent there once, readied for each run, and brought back as branches."""
+"""The files of runs on hosts: sent there once, prepared for each run, and fetched as branches."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def machines(tmp_path: Path) -> Machines:
 
 
 def below(root: Path) -> dict[str, bytes]:
-    """Return the files below a directory but for git's, with their content."""
+    """Return the files below a directory with their content, except git's."""
     found = (path for path in root.rglob("*") if path.is_file() and ".git" not in path.relative_to(root).parts)
     return {str(path.relative_to(root)): path.read_bytes() for path in found}
 
 
 async def test_a_run_begins_with_the_files_as_they_were(machines: Machines) -> None:
-    """A host has what the operator's files were at the launch, also what was not committed, and nothing ignored."""
+    """A run on a host has the user's files as of the launch, with uncommitted ones and without ignored ones."""
     (meta,) = machines.launch()
     write(machines.root, {"a.txt": "later\n"})
     place = await machines.begin(meta)
@@ -53,7 +53,7 @@ async def test_a_run_begins_with_the_files_as_they_were(machines: Machines) -> N
 
 
 async def test_nothing_of_the_operators_is_touched(machines: Machines) -> None:
-    """Neither a launch nor what comes back changes files, index, HEAD or branches of the operator's."""
+    """Neither a launch nor a fetch changes the user's files, index, HEAD or branches."""
     git(machines.root, "add", "new.txt")
     before = {
         name: entry for name, entry in everything_of(machines.root).items()
@@ -74,7 +74,7 @@ async def test_nothing_of_the_operators_is_touched(machines: Machines) -> None:
 
 
 async def test_twenty_children_of_one_state_are_one_transfer(machines: Machines) -> None:
-    """A snapshot goes to a host once, however many runs begin with it at the same time."""
+    """A snapshot is sent to a host once, even if 20 runs begin with it at the same time."""
     metas = machines.launch(20)
     said = await asyncio.gather(*map(machines.send, metas))
     assert [""] * 20 == said
@@ -82,7 +82,7 @@ async def test_twenty_children_of_one_state_are_one_transfer(machines: Machines)
 
 
 async def test_the_next_snapshot_travels_as_the_difference(machines: Machines) -> None:
-    """What a host has of an earlier snapshot is not sent again, also not of a file of which some lines changed."""
+    """Content that a host has from an earlier snapshot is not sent again, even if some lines have changed."""
     write(machines.root, {"large.bin": os.urandom(300_000)})
     await machines.begin(machines.launch()[0])
     first = machines.sent
@@ -95,10 +95,10 @@ async def test_the_next_snapshot_travels_as_the_difference(machines: Machines) -
 
 
 async def test_a_transfer_goes_on_where_it_broke(machines: Machines) -> None:
-    """After a break only what the host lacks is sent, also by another relay and to another agent."""
+    """After a break only the missing pieces are sent, even by another relay and to another agent."""
     write(machines.root, {"large.bin": os.urandom(3 * PIECE)})
     (meta,) = machines.launch()
-    machines.fails_after = 3  # the question, and two pieces
+    machines.fails_after = 3  # one query and two pieces
     with pytest.raises(OutOfReach):
         await machines.send(meta)
     assert 2 * PIECE == machines.sent
@@ -108,7 +108,7 @@ async def test_a_transfer_goes_on_where_it_broke(machines: Machines) -> None:
 
 
 async def test_another_pack_than_the_one_that_began(machines: Machines) -> None:
-    """Where what the operator had packed is gone, the transfer begins anew, and the host has no mixture."""
+    """If the user's prepared pack is gone, the transfer begins again, and the host never mixes two packs."""
     write(machines.root, {"large.bin": os.urandom(2 * PIECE)})
     (meta,) = machines.launch()
     machines.fails_after = 2
@@ -122,7 +122,7 @@ async def test_another_pack_than_the_one_that_began(machines: Machines) -> None:
 
 
 async def test_what_a_run_leaves_becomes_a_branch(machines: Machines) -> None:
-    """The branch has one commit, all that the child left, on the files as they were, which stand on HEAD."""
+    """A run's branch has one commit with all changes, on a commit of the files at launch, which is on HEAD."""
     (meta,) = machines.launch()
     place = await machines.begin(meta)
     write(place, {"a.txt": "one\ntwo\nthree\n", "made/new.py": "x\n", "docs/c.md": None, "junk.o": "o"})
@@ -144,7 +144,7 @@ async def test_what_a_run_leaves_becomes_a_branch(machines: Machines) -> None:
 
 
 async def test_nothing_changed_is_no_branch(machines: Machines) -> None:
-    """A run that changed nothing leaves no branch, and nothing is sent for it."""
+    """A run without changes leaves no branch, and sends nothing."""
     (meta,) = machines.launch()
     await machines.begin(meta)
     brought = await machines.end(meta)
@@ -154,7 +154,7 @@ async def test_nothing_changed_is_no_branch(machines: Machines) -> None:
 
 
 async def test_all_that_is_committed_has_no_commit_in_between(machines: Machines) -> None:
-    """Where nothing was uncommitted at the launch the branch begins with HEAD itself."""
+    """If nothing was uncommitted at the launch, the branch begins at HEAD itself."""
     head = commit(machines.root)
     (meta,) = machines.launch()
     write(await machines.begin(meta), {"a.txt": "x\n"})
@@ -163,7 +163,7 @@ async def test_all_that_is_committed_has_no_commit_in_between(machines: Machines
 
 
 async def test_fetching_goes_on_where_it_broke(machines: Machines) -> None:
-    """What a run left is fetched in pieces, and after a break from where it ended."""
+    """A run's changes are fetched in pieces, and after a break from where the fetch stopped."""
     (meta,) = machines.launch()
     content = os.urandom(3 * PIECE)
     write(await machines.begin(meta), {"large.bin": content})
@@ -182,7 +182,7 @@ async def test_fetching_goes_on_where_it_broke(machines: Machines) -> None:
 
 
 async def test_a_relay_that_is_killed_makes_no_second_branch(machines: Machines) -> None:
-    """What is brought back twice, as the relay died before it published the result, is one branch."""
+    """Changes fetched twice, because the relay died before it published the result, make one branch."""
     (meta,) = machines.launch()
     write(await machines.begin(meta), {"a.txt": "x\n"})
     first = await machines.carriage.fetch(machines.call, meta, "h1")
@@ -193,7 +193,7 @@ async def test_a_relay_that_is_killed_makes_no_second_branch(machines: Machines)
 
 
 async def test_a_branch_of_that_name_is_left_alone(machines: Machines) -> None:
-    """A branch that somebody else made of that name stays as it is."""
+    """An existing branch with the run's branch name stays unchanged."""
     (meta,) = machines.launch()
     write(await machines.begin(meta), {"a.txt": "x\n"})
     git(machines.root, "branch", f"subdeck/scout-{meta.short_id}")
@@ -202,7 +202,7 @@ async def test_a_branch_of_that_name_is_left_alone(machines: Machines) -> None:
 
 
 async def test_a_tree_serves_one_run_after_another(machines: Machines) -> None:
-    """A tree is readied for the next run, with nothing of the last: neither files nor settings, hooks or branches."""
+    """A reused tree has no files, settings, hooks or branches of the last run."""
     (first,) = machines.launch()
     place = await machines.begin(first)
     git(place, "config", "core.hooksPath", "/tmp/evil")
@@ -234,7 +234,7 @@ async def test_a_tree_serves_one_run_after_another(machines: Machines) -> None:
 
 @pytest.mark.parametrize("damage", ["rm -rf .git", "rm -rf .git && ln -s / .git", "rm -rf ../tree", "rm -rf ../ours"])
 async def test_a_child_cannot_lead_us_elsewhere(machines: Machines, damage: str) -> None:
-    """Whatever a child did to its repository or its tree, the next run gets a sound one."""
+    """If an agent damages its repository or tree, the next run still gets a sound one."""
     (first,) = machines.launch()
     place = await machines.begin(first)
     os.system(f"cd {place} && {damage}")
@@ -246,7 +246,7 @@ async def test_a_child_cannot_lead_us_elsewhere(machines: Machines, damage: str)
 
 @pytest.mark.parametrize("damage", ["rm -rf .git/objects", "echo x > .git/index", "rm -rf .git", "rm .git/HEAD"])
 async def test_what_a_child_has_broken_comes_back_all_the_same(machines: Machines, damage: str) -> None:
-    """A child that has damaged its repository has its files brought back as they are."""
+    """The files of a run are fetched even if its agent damaged the repository."""
     (meta,) = machines.launch()
     place = await machines.begin(meta)
     write(place, {"a.txt": "one\ntwo\nthree\n", "more.txt": "more\n"})
@@ -260,7 +260,7 @@ async def test_what_a_child_has_broken_comes_back_all_the_same(machines: Machine
 
 
 async def test_runs_at_the_same_time_have_trees_of_their_own(machines: Machines) -> None:
-    """There are as many trees as runs that were open at the same time; one that is free is taken before one is made."""
+    """There are as many trees as runs were open at once; a free tree is used before another is made."""
     metas = machines.launch(3)
     places = [await machines.begin(meta) for meta in metas]
     assert 3 == len(set(places))
@@ -270,7 +270,7 @@ async def test_runs_at_the_same_time_have_trees_of_their_own(machines: Machines)
 
 
 async def test_a_killed_agent_finds_who_has_which_tree(machines: Machines) -> None:
-    """Another agent gives an open run's tree to nobody, and the run the same one."""
+    """A new agent keeps an open run's tree, and never gives it to another run."""
     first, second = machines.launch(2)
     place = await machines.begin(first)
     machines.restart()
@@ -280,7 +280,7 @@ async def test_a_killed_agent_finds_who_has_which_tree(machines: Machines) -> No
 
 
 async def test_an_agent_that_was_killed_over_a_tree_readies_it_again(machines: Machines) -> None:
-    """A tree that was not ready when the agent was killed is readied when the run is asked for again."""
+    """A tree that was not ready when the agent was killed is prepared again when the run is requested again."""
     (meta,) = machines.launch()
     place = await machines.begin(meta)
     (record,) = machines.spool.glob("code/runs/*.json")
@@ -292,7 +292,7 @@ async def test_an_agent_that_was_killed_over_a_tree_readies_it_again(machines: M
 
 
 async def test_old_snapshots_are_let_go(machines: Machines, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither the operator's repository nor a host keeps every snapshot that was ever sent."""
+    """Neither the user's repository nor a host keeps every snapshot that was ever sent."""
     monkeypatch.setattr(remote, "MOST_CARRIERS", 2)
     monkeypatch.setattr(_cache, "MANY_PACKS", 0)
     monkeypatch.setattr(_cache, "CARRIERS_S", -1.0)
@@ -313,7 +313,7 @@ async def test_old_snapshots_are_let_go(machines: Machines, monkeypatch: pytest.
 
 
 async def test_nothing_of_a_checkout_runs(machines: Machines, tmp_path: Path) -> None:
-    """Neither filters, hooks nor settings that came along, or that the host's user has, run for a checkout."""
+    """No filter, hook or setting from the repository or the host's user runs in a checkout."""
     mark = tmp_path / "ran"
     Path(os.environ["HOME"], ".gitconfig").write_text(
         f'[filter "x"]\n\tsmudge = touch {mark}; cat\n\trequired = true\n'
@@ -330,7 +330,7 @@ async def test_nothing_of_a_checkout_runs(machines: Machines, tmp_path: Path) ->
 
 
 async def test_the_run_works_where_it_was_launched(machines: Machines) -> None:
-    """A run of a directory of the repository works in the same one on the host, also one without files of git's."""
+    """A run works in the same directory of the repository on the host, even in one without tracked files."""
     (machines.root / "empty" / "one").mkdir(parents=True)
     (meta,) = machines.launch(directory="src")
     assert "src" == (await machines.begin(meta)).name
@@ -340,7 +340,7 @@ async def test_the_run_works_where_it_was_launched(machines: Machines) -> None:
 
 
 async def test_only_some_directories_travel_into_the_tree(machines: Machines) -> None:
-    """With a cone the tree has these directories and the files above; what the others have comes back as it was."""
+    """With a cone the tree has only its directories and the files above; all other files come back unchanged."""
     write(machines.root, {"src/deep/x.py": "x\n", "other/y": "y\n"})
     (meta,) = machines.launch(sparse=("src",), directory="docs")
     place = await machines.begin(meta)
@@ -356,13 +356,13 @@ async def test_only_some_directories_travel_into_the_tree(machines: Machines) ->
 
 @pytest.mark.parametrize("directory", ["../up", "a/../../b", ".git", "", "a\nb"])
 def test_a_cone_is_of_directories_of_the_project(machines: Machines, directory: str) -> None:
-    """What is no directory of a snapshot is refused at the launch."""
+    """A directory that is not in the snapshot is refused at the launch."""
     with pytest.raises(LaunchError, match="not a directory of the snapshot"):
         machines.launch(sparse=(directory,))
 
 
 def test_what_cannot_travel_is_refused_in_words(tmp_path: Path) -> None:
-    """Without a repository, a commit or a working tree nothing is launched, and the reason says what to do."""
+    """Without a repository, a commit or a working tree nothing is launched, and the error has a hint."""
     make(tmp_path / "unborn")
     make(tmp_path / "bare", None, "--bare")
     (tmp_path / "none").mkdir()
@@ -374,7 +374,7 @@ def test_what_cannot_travel_is_refused_in_words(tmp_path: Path) -> None:
 
 
 def test_what_does_not_travel_is_told(machines: Machines) -> None:
-    """Files that are too large for a snapshot, and submodules, are warnings of the run."""
+    """Files too large for a snapshot, and submodules, are warnings of the run."""
     with open(machines.root / "huge.bin", "wb") as file:
         file.truncate(21 * 1024 * 1024)
     write(machines.root, {".gitmodules": ""})
@@ -384,7 +384,7 @@ def test_what_does_not_travel_is_told(machines: Machines) -> None:
 
 
 async def test_a_shallow_clone_travels_whole(machines: Machines, tmp_path: Path) -> None:
-    """A clone without its history has all that a run works with."""
+    """A run from a clone without history has all its files."""
     commit(machines.root)
     git(tmp_path, "clone", "-q", "--depth=1", f"file://{machines.root}", "shallow")
     shallow = Machines(own(tmp_path / "shallow"), tmp_path / "other spool")
@@ -395,7 +395,7 @@ async def test_a_shallow_clone_travels_whole(machines: Machines, tmp_path: Path)
 
 
 async def test_sha256(tmp_path: Path) -> None:
-    """Repositories with the longer names of objects travel likewise."""
+    """Repositories with SHA-256 object names travel as well as others."""
     root = own(make(tmp_path / "mine", {"a.txt": "one\n"}, "--object-format=sha256"))
     machines = Machines(root, tmp_path / "spool")
     (meta,) = machines.launch()
@@ -405,7 +405,7 @@ async def test_sha256(tmp_path: Path) -> None:
 
 
 async def test_a_full_disk_of_the_host_is_told(machines: Machines, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where a host cannot keep what a run left it says so, keeps the tree, and tries again when it is asked."""
+    """A host without space for a run's changes reports that, keeps the tree, and tries again when asked."""
     (meta,) = machines.launch()
     write(await machines.begin(meta), {"a.txt": "x\n"})
 
@@ -420,7 +420,7 @@ async def test_a_full_disk_of_the_host_is_told(machines: Machines, monkeypatch: 
 
 
 async def test_a_host_without_room_for_the_files(machines: Machines, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It says so, and takes them another time."""
+    """A host without space for the files reports that, and accepts them later."""
     (meta,) = machines.launch()
 
     def full(*_: object) -> None:
@@ -434,7 +434,7 @@ async def test_a_host_without_room_for_the_files(machines: Machines, monkeypatch
 
 
 async def test_what_cannot_be_packed_is_put_aside(machines: Machines, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where a host could not pack what a run left its files stay there as they are, where the operator was told."""
+    """If a host cannot pack a run's changes, the files stay there, and the error names their directory."""
     (meta,) = machines.launch()
     write(await machines.begin(meta), {"a.txt": "precious\n"})
 
@@ -454,7 +454,7 @@ async def test_what_cannot_be_packed_is_put_aside(machines: Machines, monkeypatc
 
 
 async def test_a_repository_that_nobody_comes_with_is_removed(machines: Machines) -> None:
-    """Its files and trees go after a while, never while a run has one of them; a later run brings them anew."""
+    """A repository unused for days is removed with its trees, but never during a run; later runs send it again."""
     (first,) = machines.launch()
     place = await machines.begin(first)
     (used,) = machines.spool.glob("code/*/used")
@@ -482,7 +482,7 @@ async def test_a_repository_that_nobody_comes_with_is_removed(machines: Machines
 
 
 async def test_removing_a_repository_goes_on(machines: Machines) -> None:
-    """What an agent was killed over is removed by the next one."""
+    """The next agent completes a removal that a killed agent began."""
     left = machines.spool / "code" / f"{'a' * 16}.removed" / "pool"
     left.mkdir(parents=True)
     await machines.host.purge(7 * 86400.0)
@@ -491,7 +491,7 @@ async def test_removing_a_repository_goes_on(machines: Machines) -> None:
 
 @pytest.mark.parametrize("is_known", [False, True], ids=["first", "next"])
 async def test_a_shallow_clone_is_sent_as_any(tmp_path: Path, machines: Machines, is_known: bool) -> None:
-    """Files travel without history, so a clone that lacks some of that sends all; what comes back is on its commit."""
+    """A shallow clone sends all its files, as files travel without history; the branch is on its commit."""
     commit(machines.root, "first")
     write(machines.root, {"a.txt": "one\ntwo\nthree\n"})
     commit(machines.root, "second")
@@ -517,7 +517,7 @@ async def test_a_shallow_clone_is_sent_as_any(tmp_path: Path, machines: Machines
 
 
 def test_a_partial_clone_is_refused(tmp_path: Path, machines: Machines) -> None:
-    """One that leaves files on its server is told from a shallow one, whose files are all there."""
+    """A partial clone, which leaves files on its server, is refused; a shallow one is not."""
     commit(machines.root, "first")
     git(machines.root, "config", "uploadpack.allowFilter", "true")
     clone = tmp_path / "clone"

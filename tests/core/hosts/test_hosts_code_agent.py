@@ -1,4 +1,4 @@
-"""The agent of a host, and the files that runs bring along: from the snapshot that is sent to what comes back."""
+"""The agent of a host and the files of runs: from the sent snapshot to the fetched changes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def root(tmp_path: Path) -> Path:
 
 
 class Operator:
-    """Has runs on one host, and the files of a repository."""
+    """The user's side: runs on one host, and the files of a repository."""
 
     def __init__(self, root: Path, agent: HostAgent) -> None:
         self.project = paths.Project(str(root))
@@ -60,7 +60,7 @@ class Operator:
 
 
 async def test_a_run_works_with_what_was_sent(root: Path, tmp_path: Path) -> None:
-    """A run works where it was launched, in a tree with the operator's files; what it left is a branch here."""
+    """A run works in its launch directory, in a tree with the user's files; its changes become a branch here."""
     async with hosting(tmp_path / "spool") as agent:
         operator = Operator(root, agent)
         meta = await operator.begin("save made.py x = 1", "bash cp ../a.txt copied.txt", "answer 1", directory="src")
@@ -76,7 +76,7 @@ async def test_a_run_works_with_what_was_sent(root: Path, tmp_path: Path) -> Non
 
 
 async def test_a_tree_is_free_when_its_run_has_ended(root: Path, tmp_path: Path) -> None:
-    """The next run gets the tree of one that has ended, also before the operator has fetched what that left."""
+    """The next run reuses the tree of a finished one, even before the user has fetched the changes."""
     async with hosting(tmp_path / "spool") as agent:
         operator = Operator(root, agent)
         first = await operator.begin("save made.py x = 1", "answer 1")
@@ -90,7 +90,7 @@ async def test_a_tree_is_free_when_its_run_has_ended(root: Path, tmp_path: Path)
 
 
 async def test_another_agent_goes_on(root: Path, tmp_path: Path) -> None:
-    """A run keeps its tree when its agent is killed, and what it left is told by the next agent."""
+    """A run keeps its tree when its agent is killed, and the next agent reports its changes."""
     async with hosting(tmp_path / "spool") as agent:
         operator = Operator(root, agent)
         meta = await operator.begin(f"wait-for {tmp_path}/go", "save made.py x = 1", "answer 1")
@@ -106,7 +106,7 @@ async def test_another_agent_goes_on(root: Path, tmp_path: Path) -> None:
 
 
 async def test_what_has_not_ended_is_not_told(root: Path, tmp_path: Path) -> None:
-    """A run that goes on has nothing to fetch yet, and one that nobody knows has nothing at all."""
+    """A running run has nothing to fetch yet, and an unknown one has nothing."""
     async with hosting(tmp_path / "spool") as agent:
         operator = Operator(root, agent)
         meta = await operator.begin(f"wait-for {tmp_path}/go", "answer 1")
@@ -116,7 +116,7 @@ async def test_what_has_not_ended_is_not_told(root: Path, tmp_path: Path) -> Non
 
 
 async def test_a_start_without_its_files_is_refused(root: Path, tmp_path: Path) -> None:
-    """A run whose snapshot was not brought is not started in another directory."""
+    """A run whose snapshot was not sent is not started in another directory."""
     async with hosting(tmp_path / "spool") as agent:
         operator = Operator(root, agent)
         meta = host_meta(cwd=str(root))
@@ -127,7 +127,7 @@ async def test_a_start_without_its_files_is_refused(root: Path, tmp_path: Path) 
 
 
 async def test_nobody_shares_a_tree(root: Path, tmp_path: Path) -> None:
-    """What changed in a tree of the host counts as the run's, also what none of its tools has said that it wrote."""
+    """All changes in a host's tree count as the run's, even if none of its tools reported them."""
     async with hosting(tmp_path / "spool") as agent:
         operator = Operator(root, agent)
         meta = await operator.begin("put made.py x = 1", "save other.py y = 1", "answer 1")

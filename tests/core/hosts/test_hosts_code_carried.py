@@ -1,4 +1,4 @@
-"""The files of runs, by what really carries them to hosts: every part is a process of its own."""
+"""The files of runs over real carriers: every part has its own process."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def assert_comes_back(engine: Engine, root: Path, *scripts: str) -> str:
-    """Have a run change a file on its host; return what is the first line of its answer."""
+    """Have a run change a file on its host, check its branch, and return the run's directory there."""
     run = start(engine, "bash cat large.bin large.bin > twice.bin; pwd > where", *scripts, "answer 42")
     ended = wait_for_end(engine, run.run_id)
     result = result_of(engine, ended)
@@ -39,7 +39,7 @@ def assert_comes_back(engine: Engine, root: Path, *scripts: str) -> str:
 
 
 def test_over_ssh(root: Path, world: Path, home: Path) -> None:
-    """Files go over ssh in pieces and on after a cut, and what a run left comes back likewise."""
+    """Over ssh, files travel in pieces and resume after a cut, and so do a run's changes."""
     engine = open_engine(root, runner="hosts", hosts={"ssh": ["h1"], "code": "git", "reach": "2s"})
     try:
         with SshHost(world, "h1") as host:
@@ -62,7 +62,7 @@ def run_has_ended(engine: Engine, run_id: str) -> bool:
 
 
 def test_over_a_cluster(root: Path, home: Path) -> None:
-    """Files go through a cluster of dask, and what a run left comes back."""
+    """Files travel through a dask cluster, and a run's changes come back."""
     with trial(1, slots=2):
         engine = open_engine(root, runner="hosts", hosts={"code": "git"})
         try:

@@ -1,4 +1,4 @@
-"""What comes from another machine is looked at before a repository has it, at either end."""
+"""Both ends check the objects of another machine before a repository accepts them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def machines(tmp_path: Path) -> Machines:
 
 
 def packed(root: Path, commit: str, known: str = "") -> bytes:
-    """Return a pack of a commit, whatever is in it."""
+    """Return a pack of a commit with any content."""
     file = io.BytesIO()
     write_pack(Git(str(root)), file, commit, known)
     return file.getvalue()
@@ -61,7 +61,7 @@ EVIL = ("a file of git's own", "a way out", "a path", "an object that is missing
 
 
 def answering(machines: Machines, fetched: Fetched):
-    """Return a host that answers so, whatever it is asked for."""
+    """Return a host that gives this answer to every request."""
 
     async def call(verb: Verb, message: bytes) -> bytes:
         asked: FetchPiece = decode_asked(verb, message)
@@ -75,7 +75,7 @@ def kept(machines: Machines) -> str:
 
 
 def made_by_host(machines: Machines, meta: RunMeta, tree: str) -> tuple[bytes, str]:
-    """Return the pack that a host would send of a tree, and its commit."""
+    """Return the pack that a host would send for a tree, and its commit."""
     elsewhere = Git(str(machines.spool))
     carrier = machines.code(meta).carrier
     commit = write_commit(elsewhere, result_content(tree, carrier))
@@ -83,7 +83,7 @@ def made_by_host(machines: Machines, meta: RunMeta, tree: str) -> tuple[bytes, s
     arguments = ("pack-objects", "--revs", "--stdout", "--quiet")
     try:
         write_pack(elsewhere, file, commit, carrier)
-    except Exception:  # of a tree that is not whole: the objects themselves
+    except Exception:  # if a tree is incomplete, pack the objects themselves
         listed = f"{commit}\n{tree}\n".encode()
         return elsewhere.run(*arguments[:1], "--stdout", "--quiet", input=listed), commit
     return file.getvalue(), commit
@@ -91,7 +91,7 @@ def made_by_host(machines: Machines, meta: RunMeta, tree: str) -> tuple[bytes, s
 
 @pytest.mark.parametrize("kind", EVIL)
 async def test_a_host_sends_what_no_repository_may_have(machines: Machines, kind: str) -> None:
-    """A tree that is broken, or that names files of git's own, is refused, and nothing of it is kept."""
+    """A broken tree, or one with git's own file names, is refused, and none of its objects are kept."""
     (meta,) = machines.launch()
     git(machines.spool.parent, "clone", "-q", str(machines.root), str(machines.spool / "elsewhere"))
     machines.spool = machines.spool / "elsewhere"
@@ -107,7 +107,7 @@ async def test_a_host_sends_what_no_repository_may_have(machines: Machines, kind
 
 
 async def test_a_host_names_another_commit_than_it_sends(machines: Machines) -> None:
-    """Only the commit of that tree on what the run began with is taken."""
+    """Only the commit of the reported tree, on the run's base, is accepted."""
     (meta,) = machines.launch()
     head = git(machines.root, "rev-parse", "HEAD")
     pack = packed(machines.root, head)
@@ -120,7 +120,7 @@ async def test_a_host_names_another_commit_than_it_sends(machines: Machines) -> 
 
 @pytest.mark.parametrize("pack", [b"", b"PACK", b"no pack at all", b"PACK\0\0\0\2\0\0\0\1" + b"x" * 40])
 async def test_a_host_sends_no_pack(machines: Machines, pack: bytes) -> None:
-    """What is no pack is told, and asked for no further."""
+    """Content that is not a pack is reported, and not requested further."""
     (meta,) = machines.launch()
     fetched = Fetched(len(pack) or 5, pack, "2" * 40, "3" * 40)
     brought = await machines.carriage.fetch(answering(machines, fetched), meta, "h1")
@@ -129,7 +129,7 @@ async def test_a_host_sends_no_pack(machines: Machines, pack: bytes) -> None:
 
 @pytest.mark.parametrize("kind", EVIL)
 async def test_an_operator_sends_what_no_tree_may_have(machines: Machines, kind: str, tmp_path: Path) -> None:
-    """A host refuses a broken snapshot, says why, and has none of it."""
+    """A host refuses a broken snapshot with the reason, and keeps none of it."""
     (meta,) = machines.launch()
     root = make(tmp_path / "evil")
     tree = evil_tree(root, kind)
@@ -148,7 +148,7 @@ async def test_an_operator_sends_what_no_tree_may_have(machines: Machines, kind:
 
 
 async def test_a_snapshot_under_another_name(machines: Machines, tmp_path: Path) -> None:
-    """A host takes nothing that is not the snapshot which the message names."""
+    """A host accepts only the snapshot that the message names."""
     (meta,) = machines.launch()
     root = make(tmp_path / "other", {"x": "x\n"})
     commit = git(root, "rev-parse", "HEAD")
@@ -160,7 +160,7 @@ async def test_a_snapshot_under_another_name(machines: Machines, tmp_path: Path)
 
 
 async def test_a_link_in_the_way_of_the_directory(machines: Machines, tmp_path: Path) -> None:
-    """No directory is made outside of the tree, whatever the snapshot has in its place."""
+    """No directory is made outside of the tree, even if the snapshot has a link in its place."""
     from subdeck.core.errors import SubdeckError
 
     (machines.root / "way").symlink_to(tmp_path)
@@ -176,7 +176,7 @@ async def test_a_link_in_the_way_of_the_directory(machines: Machines, tmp_path: 
 
 
 async def test_links_of_a_child_lead_nowhere(machines: Machines, tmp_path: Path) -> None:
-    """What a child left as a link is cleaned as a link: what it leads to stays."""
+    """A link that an agent left is cleaned as a link: its target stays."""
     (meta,) = machines.launch()
     place = await machines.begin(meta)
     precious = tmp_path / "precious"

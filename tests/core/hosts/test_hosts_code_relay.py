@@ -1,4 +1,4 @@
-"""Runs on hosts that take the files of the project along: from the launch to what is taken over of their work."""
+"""Runs on hosts that take the project's files along: from the launch to the applied changes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ pytestmark = [pytest.mark.usefixtures("soon"), pytest.mark.processes]
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Make a repository with something that is not committed, and have runs take its files along."""
+    """Make a repository with uncommitted files, and have runs take its files along."""
     monkeypatch.setitem(relays.SETTINGS, "code", "git")
     root = own(make(tmp_path / "mine", {"a.txt": "one\n", "src/b.py": "b = 1\n", ".gitignore": ".pi/\n"}))
     write(root, {"a.txt": "one\ntwo\n"})
@@ -42,7 +42,7 @@ def refs(root: Path) -> str:
 
 
 async def test_what_a_run_changes_on_a_host_is_a_branch_here(root: Path, tmp_path: Path) -> None:
-    """A run works there with the files as they were at its launch; its result names the branch of what it left."""
+    """A run works there with the files as of its launch; its result names the branch of its changes."""
     async with relaying(root, tmp_path, 2) as there:
         run_id = await there.start("save made.py x = 1", "bash cat a.txt >> made.py", "answer 42")
         result = await there.end(run_id)
@@ -61,7 +61,7 @@ async def test_what_a_run_changes_on_a_host_is_a_branch_here(root: Path, tmp_pat
 
 
 async def test_its_work_is_taken_over_like_that_of_any_run(root: Path, tmp_path: Path) -> None:
-    """The difference is shown, applied, taken back, merged, kept and discarded as that of a run with a worktree."""
+    """A host run's changes are shown, applied, undone, merged, saved and discarded like those of a worktree run."""
     async with relaying(root, tmp_path, 2) as there:
         first, second, idle = await there.launch(
             ("save made.py x = 1\\n", "answer 1"), ("save src/b.py b = 2\\n", "answer 2"), ("answer 3",)
@@ -104,7 +104,7 @@ async def test_its_work_is_taken_over_like_that_of_any_run(root: Path, tmp_path:
 
 
 async def test_a_relay_that_is_killed_while_it_fetches(root: Path, tmp_path: Path) -> None:
-    """Another relay fetches what a run left, and only then there is a result."""
+    """If a relay is killed while it fetches, another one fetches the changes, and only then is there a result."""
     async with relaying(root, tmp_path, 2) as there:
         run_id = await there.start("save made.py x = 1", "answer 42")
         seen = asyncio.Event()
@@ -127,7 +127,7 @@ async def test_a_relay_that_is_killed_while_it_fetches(root: Path, tmp_path: Pat
 
 
 async def test_a_stopped_run_leaves_what_it_has_done(root: Path, tmp_path: Path) -> None:
-    """What a run that did not complete has changed comes back likewise."""
+    """A stopped run's changes are fetched."""
     async with relaying(root, tmp_path, 2) as there:
         run_id = await there.start("save made.py x = 1", "hang")
         await there.see(run_id, lambda run: "made.py" in there.text(run_id), "the file to be written")
@@ -138,7 +138,7 @@ async def test_a_stopped_run_leaves_what_it_has_done(root: Path, tmp_path: Path)
 
 
 async def test_what_the_host_refuses_is_told(root: Path, tmp_path: Path) -> None:
-    """A host that does not take the files ends the run with its reason; nothing is left of it here."""
+    """If a host refuses the files, the run ends with the reason, and leaves no files here."""
     async with relaying(root, tmp_path, 2) as there:
         agent = there.carrier.agents["h1"]
         place = Path(agent._root.path) / "code"
@@ -153,7 +153,7 @@ async def test_what_the_host_refuses_is_told(root: Path, tmp_path: Path) -> None
 
 
 async def test_a_run_whose_files_are_not_known_works_with_no_others(root: Path, tmp_path: Path) -> None:
-    """Where what a run takes along was lost it is not started in the same directory of its host instead."""
+    """If the record of a run's files is lost, the run does not start in the host's own directory instead."""
     async with relaying(root, tmp_path, 1) as there:
         there.carrier.cut.add("h1")
         run_id = await there.start("save made.py x = 1", "answer 42")
@@ -165,7 +165,7 @@ async def test_a_run_whose_files_are_not_known_works_with_no_others(root: Path, 
 
 
 async def test_a_directory_without_git_is_refused_at_the_launch(root: Path, tmp_path: Path, project_dir: Path) -> None:
-    """Without a repository no run comes to exist that could not take its files along."""
+    """Without a git repository, a run that takes files along is refused before it exists."""
     async with relaying(project_dir, tmp_path, 1) as there:
         with pytest.raises(LaunchError, match="git repository"):
             await there.start("answer 42")
@@ -176,7 +176,7 @@ async def test_a_directory_without_git_is_refused_at_the_launch(root: Path, tmp_
 
 
 async def test_deleting_a_run_asks_for_what_is_nowhere_else(root: Path, tmp_path: Path) -> None:
-    """A branch that nobody has taken over stays with a deleted run, and goes with one that is purged."""
+    """An unmerged branch stays with a deleted run, and goes with a purged one."""
     async with relaying(root, tmp_path, 1) as there:
         run_id = await there.start("save made.py x = 1", "answer 42")
         branch = (await there.end(run_id)).branch
@@ -192,7 +192,7 @@ async def test_deleting_a_run_asks_for_what_is_nowhere_else(root: Path, tmp_path
 
 
 async def test_a_run_that_changed_nothing_is_in_no_list(root: Path, tmp_path: Path) -> None:
-    """There is no branch to list, to merge or to discard, and nothing is lost with the run."""
+    """A run without changes has no branch to list, merge or discard, and deleting it loses nothing."""
     async with relaying(root, tmp_path, 1) as there:
         run_id = await there.start("answer 42")
         await there.end(run_id)
@@ -209,7 +209,7 @@ async def test_a_run_that_changed_nothing_is_in_no_list(root: Path, tmp_path: Pa
 
 
 async def test_deleting_a_run_for_good_lets_its_files_go(root: Path, tmp_path: Path) -> None:
-    """What was kept for a run that never came to a host goes with it."""
+    """The snapshot of a run that never reached a host is removed with the run."""
     async with relaying(root, tmp_path, 1) as there:
         run_id = await there.start("answer 42", needs={"gpu": 1})
         assert run_id in refs(root)

@@ -1,4 +1,4 @@
-"""Hosts of a dask cluster: who is let in, what reaches them, tickets, and what happens when parts of it die."""
+"""Hosts of a dask cluster: access, secrets, tickets, and the death of its parts."""
 
 from __future__ import annotations
 
@@ -37,19 +37,19 @@ pytestmark = [pytest.mark.processes, may_drop_a_connection]
 NOBODY = "tls://127.0.0.1:9"
 PERIODS = {"LOOK_S": 0.05, "FIRST_WAIT_S": 0.05, "LONGEST_WAIT_S": 0.2}
 SLOTS = 20
-"""More than all tests of a module hold at a time: what one of them has left is held for a while."""
+"""More than all tests of a module hold at a time: a leftover slot is held for a while."""
 
 
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The carrier looks often, and tries again at once what failed."""
+    """Have the carrier check often, and retry failures at once."""
     for name, seconds in PERIODS.items():
         monkeypatch.setattr(carriers, name, seconds)
 
 
 @pytest.fixture(scope="module")
 def shared() -> Iterator[TryCluster]:
-    """A cluster of two hosts, which is whole again after each test."""
+    """A cluster of two hosts, reset after each test."""
     root = new_root()
     try:
         with shared_trial(root, 2, slots=SLOTS) as cluster:
@@ -80,9 +80,10 @@ def parts_of(kept: subprocess.Popen[bytes], module: str) -> list[int]:
 
 
 async def test_a_ticket_brings_a_run_to_a_host(cluster: TryCluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A wish becomes an offer of one host; the run that is started there is mirrored, and its ticket ends with it.
+    """A ticket request becomes an offer of one host; the run started there is mirrored, and its ticket ends with
+    it.
 
-    A heartbeat, whose answer the scheduler sends first, is no reason for a message in the terminal.
+    A heartbeat whose answer the scheduler sends first causes no message in the terminal.
     """
     said: list[str] = []
     monkeypatch.setattr(logging.getLogger("distributed.client"), "handle", lambda record: said.append(record.msg))
@@ -107,7 +108,7 @@ async def test_a_ticket_brings_a_run_to_a_host(cluster: TryCluster, monkeypatch:
 
 
 async def test_a_bound_ticket_goes_to_its_host(cluster: TryCluster) -> None:
-    """A wish for one host is offered there alone, and one for a host that is not there nowhere."""
+    """A ticket bound to a host is offered only there; a ticket for a missing host is offered nowhere."""
     async with carrying(links=2) as carrier:
         hosts = {key: await asking(carrier, key) for key in carrier.links}
         for bound in hosts:
@@ -121,7 +122,7 @@ async def test_a_bound_ticket_goes_to_its_host(cluster: TryCluster) -> None:
 
 
 async def test_a_ticket_taken_back_ends_no_run(cluster: TryCluster, tmp_path: Path) -> None:
-    """A run goes on when nobody wants its ticket any more, also when the carrier is gone; the next one finds it."""
+    """A run continues when its ticket is withdrawn and its carrier is gone; the next carrier finds it."""
     async with carrying(links=2) as carrier:
         key = min(carrier.links)
         relay, meta = await asking(carrier, key), host_meta()
@@ -139,7 +140,7 @@ async def test_a_ticket_taken_back_ends_no_run(cluster: TryCluster, tmp_path: Pa
 
 
 async def test_parts_may_die(tmp_path: Path) -> None:
-    """Scheduler and worker are killed under a run: it goes on, its host comes back with it, and is asked again."""
+    """If scheduler and worker are killed, the run continues, and its reconnected host can be asked again."""
     with trial() as kept:
         async with carrying() as carrier:
             (key,) = carrier.links
@@ -161,7 +162,7 @@ async def test_parts_may_die(tmp_path: Path) -> None:
 
 
 async def test_a_worker_without_subdeck_is_told(cluster: TryCluster, tmp_path: Path) -> None:
-    """It is no host and gets no ticket, whatever resources it says it has."""
+    """A worker without subdeck is not a host and gets no ticket, even if it announces resources."""
     settings = hosts_in_force(HostsSettings())
     tls = settings.tls
     argv = [sys.executable, "-P", "-m", "distributed.cli.dask_worker", str(settings.scheduler), "--no-nanny"]
@@ -185,7 +186,7 @@ async def test_a_worker_without_subdeck_is_told(cluster: TryCluster, tmp_path: P
 
 
 async def test_secrets_go_to_their_host_alone(cluster: TryCluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where a host is reached through the scheduler only, no prompt goes that way unless the operator allows it."""
+    """If a host is reachable only through the scheduler, no prompt is sent that way unless the user allows it."""
     settings = hosts_in_force(HostsSettings())
     for allowed in (False, True):
         async with carrying(replace(settings, relay_secrets=allowed), links=2) as carrier:
@@ -218,7 +219,7 @@ def no_way(connect: Any, blocked: str) -> Any:
 
 
 async def test_only_members_are_let_in(cluster: TryCluster, tmp_path: Path) -> None:
-    """A client without certificates and one with those of another authority get nothing from scheduler or worker."""
+    """Clients without certificates, or with another authority's, get nothing from scheduler or worker."""
     other = make_keys(str(tmp_path / "other"))
     foreign = Security(
         require_encryption=True, tls_ca_file=other.ca, tls_client_cert=other.cert, tls_client_key=other.key
@@ -237,8 +238,8 @@ async def test_only_members_are_let_in(cluster: TryCluster, tmp_path: Path) -> N
 
 
 async def test_what_is_wrong_is_said_in_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No scheduler, no certificates, and no encryption where others could listen: each is a sentence, and no hosts."""
-    monkeypatch.setattr(carriers, "CONNECT_S", 1.0)  # nobody ever answers there
+    """A missing scheduler, missing certificates and missing encryption each give a sentence, and no hosts."""
+    monkeypatch.setattr(carriers, "CONNECT_S", 1.0)  # no answer ever comes from there
     keys = make_keys(str(tmp_path / "keys"))
     for address, tls, words in (
         (NOBODY, keys, f"no answer from {NOBODY}"),
@@ -254,7 +255,7 @@ async def test_what_is_wrong_is_said_in_words(tmp_path: Path, monkeypatch: pytes
 
 
 def test_a_ticket_needs_nothing_of_ours(tmp_path: Path) -> None:
-    """It travels by value: where there is no subdeck it says so, and the scheduler need not have any either."""
+    """A ticket travels by value: without subdeck it reports that, and the scheduler does not need subdeck either."""
     (tmp_path / "ticket").write_bytes(cloudpickle.dumps(make_ticket()))
     (tmp_path / "cloudpickle").symlink_to(os.path.dirname(cloudpickle.__file__))
     code = (
@@ -262,7 +263,7 @@ def test_a_ticket_needs_nothing_of_ours(tmp_path: Path) -> None:
         "ticket = pickle.load(open(sys.argv[1], 'rb'))\n"
         "print(asyncio.run(ticket('0123456789ab', 'a run')))"
     )
-    command = [sys.executable, "-S", "-P", "-c", code, tmp_path / "ticket"]  # -S: none of the packages installed here
+    command = [sys.executable, "-S", "-P", "-c", code, tmp_path / "ticket"]  # -S: no installed packages
     done = subprocess.run(command, env={"PYTHONPATH": str(tmp_path)}, capture_output=True, text=True)
     assert ("no subdeck here\n", "") == (done.stdout, done.stderr)
 
@@ -284,7 +285,7 @@ def test_a_ticket_needs_nothing_of_ours(tmp_path: Path) -> None:
     ids=repr,
 )
 def test_odd_workers_are_no_hosts(told: Any) -> None:
-    """Whatever a worker says of itself, it is a host by the rules, or none that is told of in plain words."""
+    """A worker with an odd description is a valid host, or is rejected in plain words."""
     carrier = DaskCarrier(HostsSettings(scheduler=NOBODY), RELAY)
     fit = {"status": "running", "subdeck": {"name": "h2"}, "resources": {"subdeck": 2, "gpu": 1}}
     good = "tls://10.0.0.1:2"
@@ -310,7 +311,7 @@ def test_odd_workers_are_no_hosts(told: Any) -> None:
     ],
 )
 def test_prompts_go_nowhere_unprotected(scheduler: str, address: str, is_host: bool) -> None:
-    """A worker whose address is less protected than the scheduler's is no host, whatever the scheduler says of it."""
+    """A worker whose address is less protected than the scheduler's is not a host, even if the scheduler claims so."""
     carrier = DaskCarrier(HostsSettings(scheduler=scheduler), RELAY)
     carrier._take({address: {"status": "running", "subdeck": {"name": "h2"}}})
     assert is_host == bool(carrier.links)
@@ -319,7 +320,7 @@ def test_prompts_go_nowhere_unprotected(scheduler: str, address: str, is_host: b
 
 
 def test_workers_are_bounded() -> None:
-    """However many there are, so many are asked and no more; that there are more is told."""
+    """Only a bounded number of workers is used; ignoring more is reported."""
     carrier = DaskCarrier(HostsSettings(scheduler=NOBODY), RELAY)
     told = {"status": "running", "subdeck": {"name": "h2"}}
     carrier._take({f"tls://10.0.0.1:{port}": told for port in range(1, 2 * MOST_WORKERS)})
@@ -328,7 +329,7 @@ def test_workers_are_bounded() -> None:
 
 
 def test_a_worker_that_goes_is_no_host() -> None:
-    """One that closes, or may take no work for want of memory, cannot be asked; it is no stranger either."""
+    """A worker that closes, or is paused for lack of memory, is not a host, but is not reported as a stranger."""
     carrier = DaskCarrier(HostsSettings(scheduler=NOBODY), RELAY)
     for status in ("closing", "closing_gracefully", "paused"):
         carrier._take({"tls://10.0.0.1:2": {"status": status, "subdeck": {"name": "h2"}}})
@@ -336,7 +337,7 @@ def test_a_worker_that_goes_is_no_host() -> None:
 
 
 async def test_the_loop_goes_on_while_it_connects(tmp_path: Path) -> None:
-    """Cancelling a carrier that is connecting ends it at once."""
+    """Cancelling a connecting carrier ends it at once."""
     keys = make_keys(str(tmp_path / "keys"))
     async with carrying(HostsSettings(scheduler=NOBODY, tls=keys), links=0):
         await asyncio.sleep(0)

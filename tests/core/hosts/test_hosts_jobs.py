@@ -1,4 +1,4 @@
-"""Hosts that a batch system brings: the job's script is run by a shell, on whatever machine there is."""
+"""Hosts started by a batch system: a shell on any machine runs the job's script."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tests.factories import write_settings
 
 pytestmark = [pytest.mark.processes, may_drop_a_connection]
 
-# As dask-jobqueue writes it, for a cluster with worker_extra_args=["--resources", "subdeck=4", "--preload", …].
+# dask-jobqueue's command for a cluster with worker_extra_args=["--resources", "subdeck=4", "--preload", …].
 OF_JOBQUEUE = (
     f"{shlex.quote(sys.executable)} -m distributed.cli.dask_worker {{address}} --name dummy-0 --nthreads 4"
     " --memory-limit 3.73GiB --no-nanny --death-timeout 60 --resources subdeck=4"
@@ -37,7 +37,7 @@ OF_OURS = f"exec {shlex.join(SUBDECK)} hosts serve {{address}} --slots 4 --spool
 
 @contextmanager
 def started(argv: list[str], **environment: str) -> Iterator[None]:
-    """Have a process, and all of its group, until the end."""
+    """Run a process, and kill its group at the end."""
     process = subprocess.Popen(argv, env={**os.environ, **environment}, stderr=subprocess.DEVNULL, process_group=0)
     try:
         yield
@@ -48,7 +48,7 @@ def started(argv: list[str], **environment: str) -> Iterator[None]:
 
 @pytest.mark.parametrize("command", [OF_JOBQUEUE, OF_OURS], ids=["jobqueue", "serve"])
 async def test_a_job_is_a_host(tmp_path: Path, command: str) -> None:
-    """A job that starts a worker with what makes it a host, or the command that does so, brings runs to their end."""
+    """A job is a host that completes runs, with jobqueue's worker command or with subdeck's own."""
     write_settings()
     keys = make_keys(keys_dir())
     address = f"tls://127.0.0.1:{_free_port()}"

@@ -1,4 +1,4 @@
-"""The certificates of a cluster, and which hosts are in force."""
+"""The certificates of a cluster, and the effective hosts."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("forked_commands")]
 
 
 def test_keys_are_for_their_owner_alone(tmp_path: Path) -> None:
-    """Three files that only this user can read: an authority, a certificate that it gave, its key; not its own key."""
+    """Three files that only this user can read: an authority, a certificate signed by it, and its key."""
     made = make_keys(str(tmp_path / "deep" / "keys"))
     assert keys_in(str(tmp_path / "deep" / "keys")) == made
     assert {"ca.pem", "me.pem", "me.key"} == {path.name for path in (tmp_path / "deep" / "keys").iterdir()}
@@ -51,7 +51,7 @@ def test_keys_are_for_their_owner_alone(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["ca.pem", "me.pem", "me.key"])
 def test_keys_are_never_overwritten(tmp_path: Path, name: str) -> None:
-    """Where one of the files is, also as a broken link, nothing is made."""
+    """If one of the files exists, even as a broken link, nothing is made."""
     (tmp_path / name).symlink_to("nowhere")
     with pytest.raises(UsageError, match="is not overwritten"):
         make_keys(str(tmp_path))
@@ -59,7 +59,7 @@ def test_keys_are_never_overwritten(tmp_path: Path, name: str) -> None:
 
 
 def test_the_command_says_what_to_do_with_them(project_dir: Path, tmp_path: Path) -> None:
-    """Without a directory they are where they are looked for; else the settings to write are said."""
+    """Keys are made in the default directory; with another directory, the command prints the settings to write."""
     done = subdeck("hosts", "keys", cwd=project_dir)
     assert (0, f"Created ca.pem, me.pem and me.key in {keys_dir()}\n") == (done.code, done.out)
     assert "subdeck hosts serve tls://HEAD:8786   " in done.err
@@ -94,7 +94,7 @@ def test_the_command_says_what_to_do_with_them(project_dir: Path, tmp_path: Path
     ],
 )
 def test_only_loopback_goes_without(address: str, alone: bool) -> None:
-    """A scheduler without encryption is taken on this machine, and nowhere else, however its name begins."""
+    """A scheduler without encryption is accepted only on this machine, however its name begins."""
     assert is_address(address)
     assert alone == is_loopback(address)
     if alone:
@@ -107,12 +107,12 @@ def test_only_loopback_goes_without(address: str, alone: bool) -> None:
 
 @pytest.mark.parametrize("address", ["", "head:8786", "http://head:8786", "tls://head", "tls://-a b:1", "tls://a:1\n"])
 def test_odd_addresses_are_none(address: str) -> None:
-    """What is no address of a scheduler is not taken for one."""
+    """Invalid scheduler addresses are rejected."""
     assert not is_address(address)
 
 
 def test_missing_files_are_named(tmp_path: Path) -> None:
-    """A scheduler with encryption needs all three, each named where it is not there or cannot be read."""
+    """A scheduler with encryption needs all three files; a missing or unreadable one is named."""
     made = make_keys(str(tmp_path))
     assert made == certificates("tls://head:8786", made)
     assert client_security("tls://head:8786", made).require_encryption is True
@@ -123,7 +123,7 @@ def test_missing_files_are_named(tmp_path: Path) -> None:
 
 
 def test_unfit_files_are_told(tmp_path: Path) -> None:
-    """What is no certificate, not the key to it, or a key that others can read is said before anything starts."""
+    """An invalid certificate, a wrong key, or a key that others can read is reported before anything starts."""
     made, other = make_keys(str(tmp_path / "made")), make_keys(str(tmp_path / "other"))
     (tmp_path / "odd").write_text("odd")
     odd = str(tmp_path / "odd")
@@ -139,7 +139,7 @@ def test_unfit_files_are_told(tmp_path: Path) -> None:
 
 
 def test_relative_paths_are_beside_the_settings(home: Path) -> None:
-    """A certificate is looked for beside the user's settings; one that is not named, where `hosts keys` makes it."""
+    """Relative certificate paths start at the user's settings; an unnamed file is where `hosts keys` makes it."""
     base = home / ".config" / "subdeck"
     found = tls_paths(TlsFiles(ca="a/ca.pem", cert="~/me.pem", key=""))
     assert TlsFiles(str(base / "a/ca.pem"), str(home / "me.pem"), str(base / "hosts/me.key")) == found
@@ -153,7 +153,7 @@ def cluster(**others: object) -> TryCluster:
 
 
 def test_a_kept_cluster_is_in_force() -> None:
-    """It stands in where the settings name no hosts; what they say else stays."""
+    """A kept cluster is used if the settings name no hosts; the other settings remain."""
     assert HostsSettings() == hosts_in_force(HostsSettings())
     publish(cluster())
     settings = hosts_in_force(HostsSettings(unreachable_after=3.0))
@@ -164,14 +164,14 @@ def test_a_kept_cluster_is_in_force() -> None:
 
 @pytest.mark.parametrize("changed", [{"pid": 2**22 - 1}, {"started": 1}, {"boot_id": "another"}])
 def test_a_cluster_that_nobody_keeps_is_not(changed: dict[str, object]) -> None:
-    """One whose process has gone, has its pid from another, or was of another boot is no cluster."""
+    """A cluster is ignored if its process has gone, its pid was reused, or it is of another boot."""
     publish(cluster(**changed))
     assert kept_cluster() is None
     assert HostsSettings() == hosts_in_force(HostsSettings())
 
 
 def test_what_was_told_may_be_broken() -> None:
-    """A file that cannot be read tells of no cluster."""
+    """An unreadable file counts as no cluster."""
     publish(cluster())
     Path(try_file()).write_bytes(b'{"scheduler": 1')
     assert kept_cluster() is None

@@ -1,4 +1,4 @@
-"""Launching for hosts: what is left for the relay, who starts one, and how long that takes."""
+"""Launching for hosts: the files left for the relay, the start of the relay, and the time needed."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ pytestmark = pytest.mark.processes
 
 MANY = 200
 SOON = 20.0
-"""Seconds on a busy machine that plays the hosts, too; a look of the relay for each run would take twice as long."""
+"""Seconds on a busy machine that also plays the hosts; one relay check per run would take twice as long."""
 
 
 @pytest.fixture
 def engine(project_dir: Path) -> Iterator[Engine]:
-    """A project with some host in its settings; a relay that was started is ended."""
+    """A project with a host in its settings; ends its relay afterwards."""
     write_settings(hosts={**SETTINGS, "env": ["A_KEY", "NOT_SET"]}, runner="hosts", checks={"tests": ["make", "test"]})
     engine = Engine.open(str(project_dir))
     yield engine
@@ -52,7 +52,7 @@ def end_relay(engine: Engine) -> None:
 
 
 async def test_many_are_launched_soon(project_dir: Path, tmp_path: Path) -> None:
-    """A launch of many waits for no more than a sign of the relay, however few hosts there are."""
+    """Launching many runs takes as long as one sign of the relay, however few hosts there are."""
     async with relaying(project_dir, tmp_path, 1) as there:
         began = time.monotonic()
         run_ids = await there.launch(*[("answer 1",)] * MANY)
@@ -65,7 +65,7 @@ async def test_many_are_launched_soon(project_dir: Path, tmp_path: Path) -> None
 
 
 def test_a_launch_starts_one_relay(engine: Engine) -> None:
-    """It is a process of its own, one for all runs, and takes up those whose launcher is gone."""
+    """Launches start one relay, in its own process, which also takes runs whose launcher is gone."""
     runs = engine.launch([request("answer 1"), request("answer 2")], background=True)
     first = wait_until(lambda: relay_pid(engine), "a relay")
     assert {"queued"} == {run.status for run in runs}
@@ -85,7 +85,7 @@ def test_a_launch_starts_one_relay(engine: Engine) -> None:
 
 
 def test_who_follows_revives_the_relay(engine: Engine) -> None:
-    """A wait finds an open run without a relay, and starts one."""
+    """A wait starts a relay if an open run has none."""
     (run,) = engine.launch([request("answer 1")], background=True)
     os.kill(wait_until(lambda: relay_pid(engine), "a relay"), signal.SIGKILL)
     wait_until(lambda: not has_relay(engine.project), "the relay to be gone")
@@ -94,7 +94,7 @@ def test_who_follows_revives_the_relay(engine: Engine) -> None:
 
 
 def test_a_child_agent_starts_no_relay(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It would be ended with the child."""
+    """An agent starts no relay, because it would be ended with the agent."""
     os.makedirs(engine.project.runs)
     monkeypatch.setenv(paths.CHILD, "1")
     see_to_relay(engine.project)
@@ -102,7 +102,7 @@ def test_a_child_agent_starts_no_relay(engine: Engine, monkeypatch: pytest.Monke
 
 
 def test_what_travels_is_left_in_a_private_file(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The named variables of the launcher that are set, and the operator's check; nothing else of its environment."""
+    """A private file has the launcher's named variables and the user's check; no other variables."""
     monkeypatch.setenv("A_KEY", "secret")
     (run,) = engine.launch([request("answer 1", check="tests")], background=True)
     run_dir = engine.project.run_dir(run.run_id)
@@ -118,7 +118,7 @@ def test_what_travels_is_left_in_a_private_file(engine: Engine, monkeypatch: pyt
 
 
 def test_luggage_that_is_broken_is_as_good_as_none(tmp_path: Path) -> None:
-    """Whatever stands in the file, the run can be started."""
+    """A run can be started with any content in the file; a broken file counts as empty."""
     assert Luggage() == read_luggage(str(tmp_path))
     (tmp_path / paths.ENVIRONMENT).write_bytes(b'{"env": [')
     assert Luggage() == read_luggage(str(tmp_path))

@@ -1,4 +1,4 @@
-"""Hosts that are reached by ssh alone, by a real sshd each."""
+"""Hosts reached by ssh only, each by a real sshd."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.timeout(180), pytest.mark.usefixtures("soon"), pytest.
 
 
 class OverSsh:
-    """What `Asking` asks, at a host; what does not reach it is asked again, as a relay does."""
+    """Calls to one host for `Asking`; failed calls are repeated, as a relay does."""
 
     spool_id = ""
 
@@ -66,7 +66,7 @@ def h1(world: Path, home: Path) -> Iterator[SshHost]:
 
 
 async def test_a_run_goes_to_a_host_and_comes_back(h1: SshHost) -> None:
-    """Reached by ssh, a host says what it is, takes a run and tells all of it."""
+    """A host reached by ssh reports its overview, takes a run and mirrors the whole run."""
     async with carrying("h1", ssh_slots=5) as carrier:
         await reached(carrier, "h1")
         link = carrier.links["h1"]
@@ -82,7 +82,7 @@ async def test_a_run_goes_to_a_host_and_comes_back(h1: SshHost) -> None:
 
 
 async def test_a_cut_leaves_neither_gap_nor_double(h1: SshHost) -> None:
-    """However often the connection is lost, the run goes on, and what is told is what the host has, byte for byte."""
+    """However often the connection is lost, the run continues, and its files are mirrored byte for byte."""
     async with carrying("h1") as carrier:
         await reached(carrier, "h1")
         asking = AskingThere(OverSsh(carrier, "h1"))
@@ -106,7 +106,7 @@ async def test_a_cut_leaves_neither_gap_nor_double(h1: SshHost) -> None:
 
 
 async def test_an_agent_that_dies_is_replaced_while_its_runs_go_on(h1: SshHost) -> None:
-    """The next connection starts an agent that takes over what the killed one had started."""
+    """The next connection starts an agent that continues the runs of the killed one."""
     async with carrying("h1") as carrier:
         await reached(carrier, "h1")
         asking = AskingThere(OverSsh(carrier, "h1"))
@@ -119,7 +119,7 @@ async def test_an_agent_that_dies_is_replaced_while_its_runs_go_on(h1: SshHost) 
 
 
 async def test_a_host_that_comes_back_is_found_again(world: Path, h1: SshHost) -> None:
-    """A host that refuses connections is asked again and again, and says meanwhile why it is not there."""
+    """A host that refuses connections is retried, with the reason shown until it is back."""
     async with carrying("h1") as carrier:
         await reached(carrier, "h1")
         h1.stop()
@@ -131,7 +131,7 @@ async def test_a_host_that_comes_back_is_found_again(world: Path, h1: SshHost) -
 
 
 async def test_a_call_has_a_time_limit(h1: SshHost) -> None:
-    """An answer that does not come in time is none, and the connection is good for the next request."""
+    """A call without an answer in time fails, and the connection remains usable."""
     async with carrying("h1") as carrier:
         await reached(carrier, "h1")
         hold = encode(Hold(RELAY, paths.new_run_id()))
@@ -142,7 +142,7 @@ async def test_a_call_has_a_time_limit(h1: SshHost) -> None:
 
 
 async def test_a_cut_ends_what_is_asked(h1: SshHost) -> None:
-    """Who waits for an answer is told at once that the connection is lost, however long he would have waited."""
+    """A waiting call fails at once when the connection is lost, however long its timeout."""
     async with carrying("h1") as carrier:
         await reached(carrier, "h1")
         asked = asyncio.create_task(carrier.call("h1", Verb.HOLD, encode(Hold(RELAY, paths.new_run_id())), 600.0))
@@ -153,7 +153,7 @@ async def test_a_cut_ends_what_is_asked(h1: SshHost) -> None:
 
 
 async def test_tickets_follow_the_wishes(world: Path, home: Path) -> None:
-    """Runs are offered by the hosts that were chosen for them, as long as they are wished for."""
+    """Runs are offered by the hosts chosen for them, as long as they are wanted."""
     with SshHost(world, "h1", slots=1) as h1, SshHost(world, "h2", slots=2, banner="Welcome to h2!") as h2:
         async with carrying(h1.name, h2.name) as carrier:
             await reached(carrier, "h1")
@@ -201,7 +201,7 @@ async def test_tickets_follow_the_wishes(world: Path, home: Path) -> None:
     ids=["none", "old", "other", "endless", "broken"],
 )
 async def test_a_host_without_subdeck_is_named(world: Path, home: Path, script: str, why: str) -> None:
-    """What is wrong there is said in words, and the other hosts go on."""
+    """A fault of one host is reported in words, and the other hosts continue."""
     with SshHost(world, "h1", has_subdeck=False) as h1, SshHost(world, "h2"):
         if script:
             h1.write_program(script)
@@ -212,7 +212,7 @@ async def test_a_host_without_subdeck_is_named(world: Path, home: Path, script: 
 
 
 async def test_a_newer_host_is_named(world: Path, h1: SshHost) -> None:
-    """A host whose messages differ is no host, and both versions are said."""
+    """A host with another protocol version is not used, and both versions are reported."""
     hello = AgentHello(protocol=PROTOCOL + 6, subdeck="9.9.9", host="h1")
     (h1.home / "hello").write_bytes(MAGIC + packed(Frame(0, HELLO, encode(hello))))
     h1.write_program(f"cat {h1.home}/hello; exec cat")
@@ -221,7 +221,7 @@ async def test_a_newer_host_is_named(world: Path, h1: SshHost) -> None:
 
 
 async def test_a_key_that_is_not_known_is_told(world: Path, h1: SshHost) -> None:
-    """Who may not log in reads what ssh says, with the name of the host, and nobody is asked for a password."""
+    """A refused login reports ssh's reason with the host's name, without asking for a password."""
     with_another_key(world)
     async with carrying("h1") as carrier:
         await until(lambda: "Permission denied (publickey)" in carrier.fault, f"the refusal; {carrier.fault}")
@@ -229,21 +229,21 @@ async def test_a_key_that_is_not_known_is_told(world: Path, h1: SshHost) -> None
 
 
 async def test_a_host_key_that_is_not_known_is_told(world: Path, h1: SshHost) -> None:
-    """A host that ssh does not know is not connected with, and the operator is told how to see why."""
+    """A host with an unknown host key is not connected to, and the fault tells the user how to see why."""
     (world / "known_hosts").unlink()
     async with carrying("h1") as carrier:
         await until(lambda: "its host key is unknown" in carrier.fault, f"the key; {carrier.fault}")
 
 
 async def test_no_ssh_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a program called ssh the fault says so, and the carrier goes on."""
+    """Without an ssh program the fault reports that, and the carrier continues."""
     monkeypatch.setenv("PATH", "/nowhere")
     async with carrying("h1") as carrier:
         await until(lambda: "cannot start ssh" in carrier.fault, "the fault")
 
 
 def test_nothing_is_left_behind(world: Path, home: Path) -> None:
-    """When the carrier ends, so do ssh and what it started on the host, but for the agent."""
+    """When the carrier ends, so do ssh and its processes on the host, except the agent."""
 
     async def come_and_go() -> None:
         async with carrying("h1") as carrier:

@@ -1,4 +1,4 @@
-"""The host's end of what is reached by ssh alone, over pipes and in this process."""
+"""The host's end of a connection by ssh, over pipes and in this process."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.processes
 
 
 class OverConnection:
-    """What `Asking` asks, at the other end of a connection."""
+    """Calls over one connection for `Asking`."""
 
     spool_id = ""
 
@@ -53,7 +53,7 @@ def spool(home: Path) -> Path:
 
 @pytest.fixture
 def agents(spool: Path) -> Iterator[set[int]]:
-    """The pids of agents that a test has started as processes of their own; they end with it."""
+    """Pids of agents that a test has started as separate processes; they end with the test."""
     pids: set[int] = set()
     yield pids
     for pid in pids:
@@ -66,7 +66,7 @@ def agents(spool: Path) -> Iterator[set[int]]:
 
 @asynccontextmanager
 async def joined(spool: Path, *words: str, **variables: str) -> AsyncIterator[Connection]:
-    """Be what ssh connects with `subdeck hosts agent`."""
+    """Play ssh for `subdeck hosts agent`."""
     process = await asyncio.create_subprocess_exec(
         *(*SUBDECK, "hosts", "agent", "--spool", str(spool), *words),
         stdin=subprocess.PIPE,
@@ -86,7 +86,7 @@ async def joined(spool: Path, *words: str, **variables: str) -> AsyncIterator[Co
 
 
 def test_the_socket_is_private_without_the_umask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The umask belongs to all threads of a process: files that others write at that moment keep their modes."""
+    """The socket is private without changing the umask, which all threads share."""
 
     def refuse(mask: int) -> int:
         raise AssertionError(f"the umask was set to {mask:o}")
@@ -117,7 +117,7 @@ async def ask(connection: Connection, verb: Verb, asked: Any, number: int = 1) -
 
 
 async def test_the_agent_outlives_who_started_it(spool: Path, agents: set[int]) -> None:
-    """The first connection starts an agent that listens for this user alone, and the next one finds it."""
+    """The first connection starts an agent that serves only this user, and the next one finds it."""
     async with joined(spool) as connection:
         agents.add(pid := agent_pid(spool))
         assert pid == os.getsid(pid)
@@ -133,7 +133,7 @@ async def test_the_agent_outlives_who_started_it(spool: Path, agents: set[int]) 
 
 
 async def test_the_host_says_what_it_has(spool: Path, agents: set[int]) -> None:
-    """Slots and labels are those of the host's own command line; else the slots are those of the carrier."""
+    """The host's command line sets slots and labels; without it the carrier sets the slots."""
     async with joined(spool, "--slots", "7", "--label", "gpu=2") as connection:
         agents.add(agent_pid(spool))
         hello = await greet(connection)
@@ -142,7 +142,7 @@ async def test_the_host_says_what_it_has(spool: Path, agents: set[int]) -> None:
 
 
 async def test_many_come_at_once(spool: Path, agents: set[int]) -> None:
-    """Of several that find no agent one starts it, and all are answered."""
+    """If several connections find no agent, one starts it, and all are answered."""
 
     async def come() -> None:
         async with joined(spool) as connection:
@@ -155,7 +155,7 @@ async def test_many_come_at_once(spool: Path, agents: set[int]) -> None:
 
 
 async def test_an_agent_that_was_killed_is_replaced(spool: Path, agents: set[int]) -> None:
-    """The socket of an agent that is no more keeps nobody from starting another."""
+    """The socket of a dead agent does not prevent starting another."""
     async with joined(spool):
         first = agent_pid(spool)
         os.kill(first, signal.SIGKILL)
@@ -166,7 +166,7 @@ async def test_an_agent_that_was_killed_is_replaced(spool: Path, agents: set[int
 
 
 async def test_an_older_agent_makes_way(spool: Path, agents: set[int]) -> None:
-    """After an update the agent of the earlier version ends, and one of the new version takes the spool over."""
+    """After an update the old version's agent ends, and one of the new version uses the spool."""
     old = "import subdeck.core as c; c.__version__ = '0.1'; from subdeck.core.hosts.ssh import server as s; s.main()"
     spool.mkdir(mode=0o700)
     nobody, ready = os.pipe()
@@ -186,7 +186,7 @@ async def test_an_older_agent_makes_way(spool: Path, agents: set[int]) -> None:
 
 
 async def test_a_spool_in_use_is_said(spool: Path) -> None:
-    """Where another carrier's agent has the spool, that is the error, and nothing is on stdout."""
+    """If another carrier's agent has the spool, that is the error, and stdout stays empty."""
     spool.mkdir(mode=0o700)
     from subdeck.core.hosts._host_agent import HostAgent
 
@@ -208,7 +208,7 @@ async def test_a_spool_in_use_is_said(spool: Path) -> None:
 async def test_an_agent_that_was_stopped_is_said(
     spool: Path, agents: set[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody waits for ever for an agent that lives and does not answer; the error says how to end it."""
+    """An agent that is alive but does not answer is waited for only briefly; the error tells how to end it."""
     async with joined(spool):
         agents.add(pid := agent_pid(spool))
         os.kill(pid, signal.SIGSTOP)
@@ -229,7 +229,7 @@ async def test_an_agent_that_was_stopped_is_said(
 
 
 def test_a_terminal_is_no_program(spool: Path) -> None:
-    """A person who types the command is told what it is for, and nothing is started."""
+    """If a person types the command, it explains its purpose and starts nothing."""
     terminal, typed = os.openpty()
     done = subprocess.run(
         [*SUBDECK, "hosts", "agent", "--spool", spool], stdin=typed, capture_output=True, text=True, timeout=30
@@ -271,7 +271,7 @@ async def connected(spool: Path) -> AsyncIterator[Connection]:
 
 
 async def test_an_idle_agent_ends(spool: Path) -> None:
-    """An agent goes when nobody is connected any more and no run is open, and lets go of the spool."""
+    """An agent without connections and open runs ends, and releases the spool."""
     async with serving(spool, idle_s=0.5, look_s=0.01) as running:
         async with connected(spool) as connection:
             await greet(connection)
@@ -282,7 +282,7 @@ async def test_an_idle_agent_ends(spool: Path) -> None:
 
 
 async def test_an_agent_stays_while_a_run_is_open(spool: Path) -> None:
-    """A run that goes on keeps its agent, which renews the run's lease, also when nobody is connected."""
+    """A running run keeps its agent, which renews the run's lease even without a connection."""
     write_settings()
     async with serving(spool, idle_s=0.5, look_s=0.01) as running:
         async with connected(spool) as connection:
@@ -300,7 +300,7 @@ async def test_an_agent_stays_while_a_run_is_open(spool: Path) -> None:
 
 
 async def test_what_is_no_frame_ends_its_connection_alone(spool: Path) -> None:
-    """Rubbish, verbs that there are not, and ids that are taken end the connection they came by, and no other."""
+    """Garbage, unknown verbs and duplicate ids end only their own connection."""
     async with serving(spool), connected(spool) as good:
         await greet(good)
         for rubbish in (
@@ -328,7 +328,7 @@ async def _refusal(connection: Connection) -> Answer:
 
 
 async def test_a_stranger_is_not_answered(spool: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever is not this user gets no byte, and reaches no other agent than this user's."""
+    """Another user gets no byte from the agent, and connecting to another user's agent is refused."""
     async with serving(spool):
         found = _spool_socket.connected(str(spool))
         assert found
@@ -342,7 +342,7 @@ async def test_a_stranger_is_not_answered(spool: Path, monkeypatch: pytest.Monke
 
 
 async def test_another_version_is_not_talked_to(spool: Path) -> None:
-    """A carrier whose messages differ is told so by the hello, and is not answered."""
+    """A carrier with another protocol version learns it from the greeting, and is not answered."""
     async with serving(spool), connected(spool) as connection:
         await connection.receive_hello(AgentHello)
         connection.say_hello(CarrierHello(protocol=PROTOCOL + 1))
@@ -351,7 +351,7 @@ async def test_another_version_is_not_talked_to(spool: Path) -> None:
 
 
 class Deaf:
-    """A way for what is sent that leads nowhere."""
+    """A writer that discards everything."""
 
     def write(self, content: bytes) -> None:
         pass
@@ -361,12 +361,12 @@ class Deaf:
 
 
 async def test_who_says_nothing_is_gone(spool: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both ends say that they are there; the connection of one that does not is ended."""
+    """Both ends send signs of life; a silent connection is ended."""
     monkeypatch.setattr(connections, "SILENCE_S", 1.0)
     monkeypatch.setattr(connections, "ALIVE_S", 0.2)
     async with serving(spool), connected(spool) as connection:
         await greet(connection)
-        with pytest.raises(TimeoutError):  # of this test, not for want of a word
+        with pytest.raises(TimeoutError):  # the timeout of this test, not of the connection
             await asyncio.wait_for(connection.receive(), 1.5)
     async with serving(spool), connected(spool) as connection:
         await greet(connection)
@@ -377,7 +377,7 @@ async def test_who_says_nothing_is_gone(spool: Path, monkeypatch: pytest.MonkeyP
 
 
 async def test_a_small_answer_overtakes_a_large_one(spool: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An answer of many pieces, asked for first, does not hold up one of a few bytes."""
+    """A large answer, requested first, does not delay a small one."""
     large = bytes(64 * PIECE)
 
     async def answer(_: object, verb: Verb, message: bytes) -> bytes:

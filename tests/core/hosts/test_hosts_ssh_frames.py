@@ -36,7 +36,7 @@ CONTENTS = st.integers(0, 3 * PIECE).map(lambda size: random.Random(size).randby
 
 
 def sent(messages: Sequence[Message]) -> bytes:
-    """Return what goes over the line when these are sent at the same time."""
+    """Return the stream of messages that are sent at the same time."""
     outgoing = Outgoing()
     for message in messages:
         outgoing.put(message)
@@ -47,7 +47,7 @@ def sent(messages: Sequence[Message]) -> bytes:
 
 
 def received(stream: bytes) -> list[Message]:
-    """Return the messages of a stream, in the order in which they are whole. Raises BadFrame."""
+    """Return the messages of a stream, in order of completion. Raises BadFrame."""
     incoming, found = Incoming(), list[Message]()
     while len(stream) >= HEAD:
         size = length(stream[:HEAD])
@@ -63,13 +63,13 @@ def received(stream: bytes) -> list[Message]:
 @fuzzed
 @given(st.lists(CONTENTS, max_size=6))
 def test_what_is_sent_at_the_same_time_comes_whole(contents: list[bytes]) -> None:
-    """Messages of any size, sent together, come as they were."""
+    """Messages of any size, sent together, arrive unchanged."""
     messages = [Message(number, ANSWER, content) for number, content in enumerate(contents, 1)]
     assert messages == sorted(received(sent(messages)), key=lambda message: message.id)
 
 
 def test_a_small_message_does_not_wait_for_a_large_one() -> None:
-    """A message that is put behind a large one comes before it."""
+    """A small message overtakes a large one that was sent first."""
     first = received(sent([Message(1, ANSWER, bytes(20 * PIECE)), Message(2, ANSWER, b"small")]))[0]
     assert Message(2, ANSWER, b"small") == first
 
@@ -77,7 +77,7 @@ def test_a_small_message_does_not_wait_for_a_large_one() -> None:
 @fuzzed
 @given(st.binary(max_size=400))
 def test_any_bytes_are_frames_or_refused(stream: bytes) -> None:
-    """Whatever comes from the other side is read, waited for, or refused as no frame."""
+    """Any received bytes are read, waited for, or refused as a bad frame."""
     try:
         received(stream)
     except BadFrame:
@@ -87,7 +87,7 @@ def test_any_bytes_are_frames_or_refused(stream: bytes) -> None:
 @fuzzed
 @given(st.data())
 def test_damaged_frames_are_read_or_refused(data: st.DataObject) -> None:
-    """A byte that is another one on the way breaks nothing but its connection."""
+    """A damaged byte breaks only its connection."""
     stream = bytearray(sent([Message(1, "pull", bytes(100)), Message(2, "hold", bytes(PIECE + 5))]))
     place = data.draw(st.integers(0, len(stream) - 1))
     stream[place] = data.draw(st.integers(0, 255))
@@ -99,13 +99,13 @@ def test_damaged_frames_are_read_or_refused(data: st.DataObject) -> None:
 
 @pytest.mark.parametrize("size", [0, MOST_FRAME + 1, 2**32 - 1])
 def test_a_frame_is_bounded(size: int) -> None:
-    """A length that no frame has is refused before anything is read or kept for it."""
+    """An invalid frame length is refused before anything is read or kept for it."""
     with pytest.raises(BadFrame):
         length(size.to_bytes(4, "big"))
 
 
 def test_a_message_is_bounded() -> None:
-    """Pieces that never end are refused once they are more than a message may have."""
+    """Endless pieces are refused above the size limit of a message."""
     incoming = Incoming()
     piece = Frame(1, "pull", bytes(PIECE), is_last=False)
     assert all(incoming.add(piece) is None for _ in range(MOST_MESSAGE // PIECE))
@@ -122,7 +122,7 @@ def test_messages_without_end_are_counted() -> None:
 
 
 def test_what_is_taken_back_is_sent_no_further() -> None:
-    """Of a request that nobody waits for any more the rest does not travel, and what came of it is forgotten."""
+    """The rest of a cancelled request is not sent, and its received part is dropped."""
     outgoing, incoming = Outgoing(), Incoming()
     outgoing.put(Message(1, "start", bytes(10 * PIECE)))
     assert incoming.add(outgoing.take()) is None
@@ -138,7 +138,7 @@ LINKS = {link.key: link for link in (H1, H2)}
 
 
 def test_a_run_goes_to_the_host_with_most_free_slots() -> None:
-    """Tickets are spread by free slots, and none is asked for where no slot is free."""
+    """Tickets are spread by free slots, and none is requested if no slot is free."""
     held: list[tuple[Wish, str]] = []
     for number in range(7):
         wish = Wish(f"run-{number}")
@@ -149,7 +149,7 @@ def test_a_run_goes_to_the_host_with_most_free_slots() -> None:
 
 
 def test_a_run_goes_where_its_host_and_needs_are() -> None:
-    """A host that is named is the only one, and what a ticket there needs is not free for another."""
+    """A ticket goes only to its named host, and resources needed by one ticket are taken from others."""
     assert choose(Wish("a", host="me@h1"), LINKS, []) == "me@h1"
     assert choose(Wish("a", host="h3"), LINKS, []) is None
     needy = Wish("a", needs={"gpu": 1})
@@ -159,7 +159,7 @@ def test_a_run_goes_where_its_host_and_needs_are() -> None:
 
 
 def test_the_command_line_is_fixed() -> None:
-    """A host stands where ssh takes no option, and its shell gets three words of ours, whatever the settings say."""
+    """ssh cannot read a host as an option, and the remote command is always the same three words."""
     words = command("-oProxyCommand=x")
     assert ("--", "-oProxyCommand=x", "subdeck", "hosts", "agent") == words[words.index("--") :]
 
@@ -186,5 +186,5 @@ def test_the_command_line_is_fixed() -> None:
     ],
 )
 def test_what_ssh_says_is_told_in_words(code: int, stderr: bytes, said: str) -> None:
-    """Why a host cannot be reached is one line that names it and that a person can act on."""
+    """The reason why a host is unreachable is one line that names the host and a way out."""
     assert why_ended("me@h1", code, stderr).startswith(said)

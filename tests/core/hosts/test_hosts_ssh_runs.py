@@ -1,4 +1,4 @@
-"""Runs that go to hosts reached by ssh: launcher, relay, ssh, agent and wrapper are all processes of their own."""
+"""Runs on hosts reached by ssh: launcher, relay, ssh, agent and wrapper are separate processes."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def seen(engine: Engine, run: RunSnapshot) -> RunSnapshot:
 
 
 def host_of(engine: Engine, run: RunSnapshot, hosts: dict[str, SshHost]) -> SshHost:
-    """Return the host that has a run in its spool."""
+    """Return the host with a run in its spool."""
     found = [host for host in hosts.values() if list(host.home.rglob(run.run_id))]
     assert 1 == len(found), f"{run.run_id} is on {len(found)} hosts"
     return found[0]
@@ -80,7 +80,7 @@ def assert_mirrored(engine: Engine, run: RunSnapshot, host: SshHost) -> None:
 
 
 def test_runs_go_to_hosts_and_end_here(engine: Engine, hosts: dict[str, SshHost]) -> None:
-    """Runs are spread over the hosts by their slots, and what they wrote there is here byte for byte."""
+    """Runs are spread over the hosts by their slots, and their files arrive byte for byte."""
     scripts = [("say Hello.", f"answer {number}") for number in range(6)]
     launched = engine.launch([request(*script) for script in scripts], background=True)
     ended = [wait_for_end(engine, run.run_id) for run in launched]
@@ -94,7 +94,7 @@ def test_runs_go_to_hosts_and_end_here(engine: Engine, hosts: dict[str, SshHost]
 
 
 def test_a_cut_changes_nothing(engine: Engine, hosts: dict[str, SshHost], project_dir: Path) -> None:
-    """Connections that are lost in the middle are made again, the child begins once, and nothing is lost or doubled."""
+    """Lost connections are made again: the agent starts once, and nothing is lost or doubled."""
     run = start(engine, "bash echo x >> starts", "say-many 300", "wait-for go", "say-many 300", "answer 42")
     wait_until(lambda: text(engine, run).count(b"\n") > 200, "its first words")
     host = host_of(engine, run, hosts)
@@ -112,7 +112,7 @@ def test_a_cut_changes_nothing(engine: Engine, hosts: dict[str, SshHost], projec
 def test_a_host_out_of_reach_is_said_and_comes_back(
     engine: Engine, hosts: dict[str, SshHost], project_dir: Path
 ) -> None:
-    """A host that cannot be reached leaves its runs unknown, never lost; they end there meanwhile, and here after."""
+    """Runs of an unreachable host are unknown, never lost; they finish there, and here once the host is back."""
     run = start(engine, "say Hello.", "wait-for go", "answer 42")
     wait_until(lambda: "running" == seen(engine, run).status, "the run to run")
     host = wait_until(lambda: host_of(engine, run, hosts), "its host")
@@ -148,7 +148,7 @@ def test_a_relay_that_was_killed_is_followed_by_another(
 
 
 def test_what_is_asked_of_a_run_reaches_its_host(engine: Engine, hosts: dict[str, SshHost]) -> None:
-    """A request to stop ends the child there, and the result says who asked."""
+    """A stop request ends the agent on its host, and the result names the sender."""
     run = start(engine, "say Working.", "hang")
     wait_until(lambda: "running" == seen(engine, run).status, "the run to run")
     engine.stop([run.run_id])
@@ -157,7 +157,7 @@ def test_what_is_asked_of_a_run_reaches_its_host(engine: Engine, hosts: dict[str
 
 
 def test_a_run_for_a_host_that_is_not_there_says_why(engine: Engine, world: Path) -> None:
-    """As long as no host can be reached a run waits, and says in words of ssh what keeps it."""
+    """While no host can be reached, a run waits and shows ssh's reason."""
     with SshHost(world, "h1", has_subdeck=False), SshHost(world, "h2", has_subdeck=False):
         run = start(engine, "answer 42")
         for name in ("h1", "h2"):
@@ -170,9 +170,7 @@ def test_a_run_for_a_host_that_is_not_there_says_why(engine: Engine, world: Path
 
 
 def test_the_command_line_runs_on_a_host(engine: Engine, hosts: dict[str, SshHost]) -> None:
-    """`subdeck run` waits for a run on a host and prints its answer, and `subdeck hosts` lists both hosts: of two that
-    are called the same one goes by its address.
-    """
+    """`subdeck run` prints the answer of a run on a host; `subdeck hosts` lists hosts of equal names by address."""
     done = subdeck("run", "--no-preset", "answer 42", cwd=Path(engine.project.root))
     assert (0, "42\n") == (done.code, done.out), done.err
 
@@ -186,7 +184,7 @@ def test_the_command_line_runs_on_a_host(engine: Engine, hosts: dict[str, SshHos
 
 
 def test_the_doctor_asks_each_host(engine: Engine, world: Path) -> None:
-    """Every host is asked without a relay, and of one without subdeck it is said what to do, however late that is."""
+    """Every host is examined without a relay; one without subdeck gets advice, even if its answer is late."""
     with SshHost(world, "h1") as h1, SshHost(world, "h2", has_subdeck=False) as h2:
         h1.take_settings()
         h2.write_program("sleep 1; exit 127")
@@ -201,7 +199,7 @@ def test_the_doctor_asks_each_host(engine: Engine, world: Path) -> None:
 
 
 def test_the_files_travel_too(world: Path, home: Path, project_dir: Path) -> None:
-    """With `code: git` a run works on a host with the files as they are here, and what it changes comes as a branch."""
+    """With `code: git` a run works on a host with the local files, and its changes come back as a branch."""
     shutil.rmtree(project_dir / ".git")
     make_repository(project_dir)
     (project_dir / "a.txt").write_text("not committed\n")

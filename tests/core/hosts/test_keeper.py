@@ -1,4 +1,4 @@
-"""What keeps the programs of a cluster: one that ends is started again, later and later unless it lasted."""
+"""The keeper of a cluster's programs restarts each one that ends, with growing delays unless it ran for long."""
 
 from __future__ import annotations
 

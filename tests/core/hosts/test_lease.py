@@ -1,4 +1,4 @@
-"""The lease of a run on a host: kept by what the host's agent writes, over where nobody is heard of any more."""
+"""The lease of a run on a host: renewed by the host's agent, and over without contact."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ pytestmark = pytest.mark.processes
 
 NOW = 10_000.0
 CERTAIN_SOON = "from subdeck.core.wrapper import _lease; _lease.CERTAIN_S = 0.5"
-"""For wrappers of tests that are not about how long a lease has to be over."""
+"""For wrappers in tests that do not measure how long a lease must be over."""
 
 
 class Clocks:
-    """Both clocks that a lease goes by."""
+    """The two clocks of a lease."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.boot, self.awake = NOW, 50.0
@@ -43,7 +43,7 @@ def clocks(monkeypatch: pytest.MonkeyPatch) -> Clocks:
 
 
 def looked(lease: Lease, clocks: Clocks, seconds: float) -> str:
-    """Let time pass, with a look each second; return what the lease says then."""
+    """Advance time, checking each second; return the lease's words then."""
     for _ in range(int(seconds)):
         clocks.pass_(1)
         lease.look()
@@ -51,7 +51,7 @@ def looked(lease: Lease, clocks: Clocks, seconds: float) -> str:
 
 
 def test_a_lease_that_is_renewed(tmp_path: Path, clocks: Clocks) -> None:
-    """It lasts as long as both are heard of in time."""
+    """A lease lasts while agent and user renew it in time."""
     path = tmp_path / "lease"
     lease = Lease(str(path), 15, 60)
     for _ in range(20):
@@ -68,7 +68,7 @@ def test_a_lease_that_is_renewed(tmp_path: Path, clocks: Clocks) -> None:
     ],
 )
 def test_who_was_not_heard_of(tmp_path: Path, clocks: Clocks, agent: float, operator: float, words: str) -> None:
-    """It is over a little after its time, says who was not heard of, and stays over."""
+    """A lease is over shortly after its time, names the missing party, and stays over."""
     path = tmp_path / "lease"
     path.write_text(f"{NOW} {NOW}\n")
     lease = Lease(str(path), agent, operator)
@@ -79,12 +79,12 @@ def test_who_was_not_heard_of(tmp_path: Path, clocks: Clocks, agent: float, oper
 
 
 def test_never(tmp_path: Path, clocks: Clocks) -> None:
-    """Zero is for ever."""
+    """A lease of zero never ends."""
     assert "" == looked(Lease(str(tmp_path / "lease"), 0, 0), clocks, 5000)
 
 
 def test_a_machine_that_slept(tmp_path: Path, clocks: Clocks) -> None:
-    """A wrapper that wakes before the agent gives it time to say that it is there."""
+    """After the machine slept, a wrapper gives the agent time to renew the lease."""
     path = tmp_path / "lease"
     path.write_text(f"{NOW} {NOW}\n")
     lease = Lease(str(path), 900, 0)
@@ -96,7 +96,7 @@ def test_a_machine_that_slept(tmp_path: Path, clocks: Clocks) -> None:
 
 @pytest.mark.parametrize("content", ["", "torn", "1", "1 2 3", "nan nan", "inf inf", "9e99 9e99", "-5 -5"])
 def test_a_lease_that_cannot_be_read(tmp_path: Path, clocks: Clocks, content: str) -> None:
-    """What is no lease renews none, nor ends one at once; the time counts from the start."""
+    """An unreadable lease neither renews nor ends at once; the time counts from the start."""
     path = tmp_path / "lease"
     if content:
         path.write_text(content)
@@ -107,7 +107,7 @@ def test_a_lease_that_cannot_be_read(tmp_path: Path, clocks: Clocks, content: st
 
 
 def test_it_ends_a_run_that_waits_for_a_person(tmp_path: Path, clocks: Clocks) -> None:
-    """It is a limit that does not stand still: nobody is there who could reply."""
+    """The lease never pauses, even while the run waits for a person, who could not be reached."""
     lease = Lease(str(tmp_path / "lease"), 10, 0)
     watchdog = Watchdog(Limits(), 0.0, lease)
     watchdog.pause(1.0)
@@ -117,7 +117,7 @@ def test_it_ends_a_run_that_waits_for_a_person(tmp_path: Path, clocks: Clocks) -
 
 
 def lease_runs(monkeypatch: pytest.MonkeyPatch, options: dict[str, tuple[str, ...]]) -> None:
-    """Give the wrappers of runs that are started from now on further options, by the first words of their tasks."""
+    """Give the wrappers of later runs extra options, by the first words of their tasks."""
     begin = process._start_process
 
     def with_options(call: process.WrapperCall) -> process.HasGone:
@@ -131,8 +131,9 @@ def lease_runs(monkeypatch: pytest.MonkeyPatch, options: dict[str, tuple[str, ..
 
 
 def test_runs_go_by_their_leases(project_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A child whose host nobody hears of any more is ended, and the result says why; what it wrote is kept. One that
-    waits for a slot ends without a child, and one with a lease that is renewed by itself.
+    """Without contact, a run ends with the reason and keeps its output, and a queued run ends without an agent.
+
+    A run with a renewed lease continues.
     """
     lease, slots = tmp_path / "lease", tmp_path / "slots"
     lease.write_text("0 0\n")

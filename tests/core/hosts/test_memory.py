@@ -1,4 +1,4 @@
-"""What a process takes that lives long."""
+"""The memory of a long-lived process."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ print(resident() - before)
 
 @pytest.mark.processes
 def test_large_messages_leave_nothing() -> None:
-    """What large messages took is given back, as large as some before them were."""
+    """The memory of large messages is returned, even after earlier ones as large."""
     done = subprocess.run([sys.executable, "-c", LARGE_MESSAGES], capture_output=True, text=True, check=True)
     assert int(done.stdout) < 1_000_000
 
 
 def test_another_library(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the C library has no such options nothing is wrong."""
+    """A C library without these options causes no error."""
     monkeypatch.setattr("ctypes.CDLL", lambda _: object())
     preload.keep_little()
     gc.unfreeze()

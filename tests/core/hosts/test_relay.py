@@ -31,7 +31,7 @@ def is_running(run: RunSnapshot) -> bool:
 
 
 async def test_a_run_on_a_host_ends_here(project_dir: Path, tmp_path: Path) -> None:
-    """A run that was launched for a host is placed, mirrored byte for byte and ended in the project."""
+    """A run launched for a host is placed, mirrored byte for byte and finished in the project."""
     async with relaying(project_dir, tmp_path, 2) as there:
         run_id = await there.start("say Hello.", "answer 42")
         result = await there.end(run_id)
@@ -42,7 +42,7 @@ async def test_a_run_on_a_host_ends_here(project_dir: Path, tmp_path: Path) -> N
 
 
 async def test_runs_go_where_there_is_room(project_dir: Path, tmp_path: Path) -> None:
-    """No host gets more runs than it has slots, the oldest go first, and all come to their end."""
+    """No host gets more runs than it has slots, the oldest runs go first, and all finish."""
     async with relaying(project_dir, tmp_path, 2, 1) as there:
         run_ids = await there.launch(*[("say Hello.", f"answer {number}") for number in range(8)])
         results = [await there.end(run_id) for run_id in run_ids]
@@ -53,7 +53,7 @@ async def test_runs_go_where_there_is_room(project_dir: Path, tmp_path: Path) ->
 
 
 async def test_what_waits_says_for_what(project_dir: Path, tmp_path: Path) -> None:
-    """A run that has no slot yet says how many go first, or that no host has what it needs."""
+    """A waiting run shows how many are ahead, or which resource no host has."""
     async with relaying(project_dir, tmp_path, 1) as there:
         first = await there.start("hang")
         await there.see(first, is_running, "the first one to run")
@@ -74,7 +74,7 @@ async def test_what_waits_says_for_what(project_dir: Path, tmp_path: Path) -> No
 
 
 async def test_a_carrier_that_misses_a_cancellation(project_dir: Path, tmp_path: Path) -> None:
-    """A relay ends, whatever its carriers wait in: some libraries take a cancellation for their own."""
+    """A relay ends even if a carrier's library swallows the cancellation."""
     async with relaying(project_dir, tmp_path, 1) as there:
         cancelled = asyncio.Event()
 
@@ -95,7 +95,7 @@ async def test_a_carrier_that_misses_a_cancellation(project_dir: Path, tmp_path:
 
 
 async def test_a_relay_may_be_killed(project_dir: Path, tmp_path: Path) -> None:
-    """Without a relay a run on a host is unknown, and never lost; another relay goes on where the first one ended."""
+    """Without a relay a run on a host is unknown, never lost; another relay continues where the first one stopped."""
     async with relaying(project_dir, tmp_path, 2) as there:
         run_id = await there.start("say One.", f"wait-for {tmp_path}/go", "say Two.", "answer 42")
         await there.see(run_id, is_running, "the run to run")
@@ -109,7 +109,7 @@ async def test_a_relay_may_be_killed(project_dir: Path, tmp_path: Path) -> None:
 
 
 async def test_lost_answers_change_nothing(project_dir: Path, tmp_path: Path) -> None:
-    """An answer to any request may be lost on its way: a run starts once, and its end is told once."""
+    """A lost answer to any request changes nothing: a run starts once, and its result counts once."""
     async with relaying(project_dir, tmp_path, 1) as there:
         there.carrier.deaf = dict.fromkeys((Verb.PULL, Verb.START, Verb.ACK, Verb.STOP), 2)
         run_id = await there.start(f"bash echo x >> {tmp_path}/starts", "say Hello.", "hang")
@@ -123,7 +123,7 @@ async def test_lost_answers_change_nothing(project_dir: Path, tmp_path: Path) ->
 
 
 async def test_a_host_out_of_reach(project_dir: Path, tmp_path: Path) -> None:
-    """Its runs are unknown and say since when; what they wrote meanwhile is there when it is back."""
+    """The runs of an unreachable host are unknown, with a time; their output is complete once it is back."""
     async with relaying(project_dir, tmp_path, 1) as there:
         run_id = await there.start("say One.", f"wait-for {tmp_path}/go", "say Two.", "answer 42")
         await there.see(run_id, is_running, "the run to run")
@@ -138,7 +138,7 @@ async def test_a_host_out_of_reach(project_dir: Path, tmp_path: Path) -> None:
 
 
 async def test_a_stop_reaches_a_host_that_comes_back(project_dir: Path, tmp_path: Path) -> None:
-    """A run out of reach may be stopped: its host is told when it is back, and a harder request follows a soft one."""
+    """An unreachable run can be stopped: its host gets the request once it is back, a hard one after a soft one."""
     async with relaying(project_dir, tmp_path, 1) as there:
         run_id = await there.start("say One.", "hang")
         await until(lambda: "One." in there.text(run_id), "its first words")
@@ -155,7 +155,7 @@ async def test_a_stop_reaches_a_host_that_comes_back(project_dir: Path, tmp_path
 async def test_what_is_said_reaches_its_run_once(
     project_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A message and a reply get to the host, also where it is out of reach or its answer is lost, and count once."""
+    """A message and a reply reach the host once, even if it was unreachable or its answer was lost."""
     monkeypatch.setenv("SUBDECK_OFFLINE_PACE", "0")
     write_tree(project_dir, SHOP)
     async with relaying(project_dir, tmp_path, 1) as there:
@@ -177,7 +177,7 @@ async def test_what_is_said_reaches_its_run_once(
 
 
 async def test_what_never_reached_its_host_is_said(project_dir: Path, tmp_path: Path) -> None:
-    """A message that came after the end there is among those that were not delivered."""
+    """A message sent after the run ended on its host is listed as undelivered."""
     async with relaying(project_dir, tmp_path, 1) as there:
         run_id = await there.start("say One.", f"wait-for {tmp_path}/go", "answer 42")
         await until(lambda: "One." in there.text(run_id), "its first words")
@@ -194,7 +194,7 @@ async def test_what_never_reached_its_host_is_said(project_dir: Path, tmp_path: 
 
 
 async def test_what_runs_spend_counts_here(project_dir: Path, tmp_path: Path) -> None:
-    """The ledger of the operator has what was spent on hosts, once."""
+    """Spending on hosts enters the user's ledger once."""
     async with relaying(project_dir, tmp_path, 1) as there:
         for _ in range(2):
             await there.end(await there.start("say One.", "answer 42", budget=5.0))
@@ -206,7 +206,7 @@ async def test_what_runs_spend_counts_here(project_dir: Path, tmp_path: Path) ->
 async def test_a_relay_ends_when_nothing_is_open(
     project_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It waits for another run for a while, and says so to whoever left one in the last moment."""
+    """An idle relay waits for another run for a while, and a run left at the last moment is noticed."""
     async with relaying(project_dir, tmp_path, 1) as there:
         run_id = await there.start("answer 42")
         await there.end(run_id)
@@ -214,7 +214,7 @@ async def test_a_relay_ends_when_nothing_is_open(
         relay = Relay(there.project, lambda: there.carrier_set, Journal(there.project.relay_log))
         await asyncio.wait_for(relay.run(idle=0.3), 20)
         assert not relay.has_work()
-        monkeypatch.setattr("subdeck.core.runners.hosts.PATIENCE_S", 0.1)  # nobody is there to take it up
+        monkeypatch.setattr("subdeck.core.runners.hosts.PATIENCE_S", 0.1)  # no relay is there to take it
         left = await there.start("answer 43")
         assert relay.has_work()
         there.begin()

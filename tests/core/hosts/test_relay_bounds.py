@@ -1,4 +1,4 @@
-"""What a host may say, and what comes of it: its files stay where they belong, and nothing it says ends the relay."""
+"""Limits on a host's messages: its files stay in their place, and no message ends the relay."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def teller() -> Teller:
 
 
 async def test_only_files_of_a_run_are_taken(project: Project, teller: Teller) -> None:
-    """A host writes no record of ours, and nothing that no run has."""
+    """A host cannot write subdeck's own records, nor files that no run has."""
     run = Told(project, teller)
     before = {path.name: path.read_bytes() for path in run.dir.iterdir() if path.is_file()}
     async with relay(project, teller):
@@ -60,7 +60,7 @@ async def test_only_files_of_a_run_are_taken(project: Project, teller: Teller) -
 
 
 async def test_a_piece_is_taken_where_it_fits(project: Project, teller: Teller) -> None:
-    """What comes twice, or leaves a gap, changes nothing."""
+    """A repeated piece, or one after a gap, changes nothing."""
     run = Told(project, teller)
     teller.known = (run.id,)
     async with relay(project, teller):
@@ -70,7 +70,7 @@ async def test_a_piece_is_taken_where_it_fits(project: Project, teller: Teller) 
 
 
 async def test_a_host_speaks_for_its_own_runs(project: Project, teller: Teller) -> None:
-    """Of a run that another spool has the permit for, or none, it can say nothing."""
+    """A host cannot report on a run whose permit is for another spool, or that has no permit."""
     runs = [Told(project, teller, permit=permit) for permit in (OTHER, "")]
     async with relay(project, teller):
         ids = tuple(run.id for run in runs)
@@ -85,7 +85,7 @@ async def test_a_host_speaks_for_its_own_runs(project: Project, teller: Teller) 
 
 
 async def test_a_log_is_bounded(project: Project, teller: Teller) -> None:
-    """No more is taken of it than its cap and what belongs to the end; the result says that the rest was left."""
+    """A log is mirrored up to its cap and its last part; the result reports that the rest is missing."""
     run = Told(project, teller, log_caps=LogCaps(stdout=10))
     teller.known = (run.id,)
     async with relay(project, teller):
@@ -116,7 +116,7 @@ async def test_a_log_is_bounded(project: Project, teller: Teller) -> None:
     ids=["nothing", "broken", "contradicts", "unknown"],
 )
 async def test_an_end_that_is_none(project: Project, teller: Teller, content: bytes, why: str) -> None:
-    """It is not believed, and the run says why; a later one that is in order is."""
+    """An invalid result is rejected with the reason in the log; a later valid one is accepted."""
     run = Told(project, teller)
     teller.known = (run.id,)
     async with relay(project, teller):
@@ -134,7 +134,7 @@ async def test_an_end_that_is_none(project: Project, teller: Teller, content: by
 
 
 async def test_an_end_names_no_path_of_this_machine(project: Project, teller: Teller) -> None:
-    """Where the agent keeps a conversation on its host is nothing that is opened here, and the run stays itself."""
+    """A result cannot name a conversation path on this machine, nor another run."""
     run = Told(project, teller)
     teller.known = (run.id,)
     async with relay(project, teller):
@@ -144,7 +144,7 @@ async def test_an_end_names_no_path_of_this_machine(project: Project, teller: Te
 
 
 async def test_what_is_no_message_is_noted(project: Project, teller: Teller) -> None:
-    """Whatever a host answers, the relay goes on, and says in its log what was wrong."""
+    """After any invalid answer the relay continues, and logs the error."""
     run = Told(project, teller, permit="")
     async with relay(project, teller):
         await until(lambda: read_place(str(run.dir)), "the run to be taken up")
@@ -155,7 +155,7 @@ async def test_what_is_no_message_is_noted(project: Project, teller: Teller) -> 
 
 
 async def test_an_offer_of_what_nobody_asked_for(project: Project, teller: Teller) -> None:
-    """A run gets its permit when a slot was asked for, and one that is no run gets nothing."""
+    """A run gets its permit only after a slot was requested, and an unknown run gets nothing."""
     run = Told(project, teller, permit="", needs={"gpu": 1.0})
     async with relay(project, teller):
         await until(lambda: read_place(str(run.dir)), "the run to be taken up")
@@ -165,7 +165,7 @@ async def test_an_offer_of_what_nobody_asked_for(project: Project, teller: Telle
 
 
 async def test_a_host_of_another_version(project: Project, teller: Teller) -> None:
-    """What it says is not acted upon; log, list of hosts and the runs that wait say why, until it is understood."""
+    """Answers of a host with another version are ignored; log, list of hosts and waiting runs show why."""
     run = Told(project, teller, permit="")
     why = f"subdeck 9.9 there uses protocol version {PROTOCOL + 1}, this one uses version {PROTOCOL}; install the"
     async with relay(project, teller):
@@ -183,7 +183,7 @@ async def test_a_host_of_another_version(project: Project, teller: Teller) -> No
 
 
 async def test_a_host_where_no_run_can_be_started(project: Project, teller: Teller) -> None:
-    """It gets no permit, whatever it offers, and a run that waits says why; one of that host by name, too."""
+    """A host that cannot start runs gets no permit for its offers, and waiting runs show why, even one bound to it."""
     runs = [Told(project, teller, permit="", host=host) for host in ("", "h1")]
     teller.why_not = "h1 is out of the way"
     async with relay(project, teller):
@@ -200,7 +200,7 @@ async def test_a_host_where_no_run_can_be_started(project: Project, teller: Tell
 
 
 async def test_a_run_whose_host_is_out_of_the_way(project: Project, teller: Teller) -> None:
-    """With a permit it waits for that host, says why it is not started, and is as soon as it can be."""
+    """A run with a permit waits for its blocked host, shows the reason, and starts as soon as possible."""
     run = Told(project, teller)
     (run.dir / paths.ENVIRONMENT).write_bytes(b"{}")
     teller.why_not = "h1 is out of the way"
@@ -212,7 +212,7 @@ async def test_a_run_whose_host_is_out_of_the_way(project: Project, teller: Tell
 
 
 async def test_the_operators_order_and_hold(project: Project, teller: Teller) -> None:
-    """The run that was moved to the front gets the only slot; while the queue is held nobody does."""
+    """The run moved to the front gets the only slot; while the queue is paused no run does."""
     first, second = (Told(project, teller, permit="") for _ in range(2))
     teller.slots = 1
     write_order(project.slots, [second.id, first.id])
@@ -239,7 +239,7 @@ def faults(project: Project) -> tuple[str, ...]:
 
 
 async def test_an_offer_of_another_host(project: Project) -> None:
-    """A run that was launched for one host, or for one that has something, goes to no other, whoever offers a slot."""
+    """A run launched for one host, or for a resource, goes to no other host, whichever offers a slot."""
     h1, h2 = HostilePeer(SPOOL, "h1"), HostilePeer(OTHER, "h2")
     h2.facts = HostFacts(slots=2, labels={"gpu": 2.0})
     peers = Peers(h1=h1, h2=h2)
@@ -259,7 +259,7 @@ async def test_an_offer_of_another_host(project: Project) -> None:
 
 
 async def test_a_host_that_refuses(project: Project, teller: Teller) -> None:
-    """The run ends with the host's words, made fit to be shown."""
+    """If a host refuses a run, the run ends with the host's reason, sanitized for display."""
     run = Told(project, teller)
     (run.dir / paths.ENVIRONMENT).write_bytes(b"{}")
     teller.says = Answer(Said.REFUSED, "there is no \x1b[31m/work\nhere")
@@ -272,7 +272,7 @@ async def test_a_host_that_refuses(project: Project, teller: Teller) -> None:
 async def test_what_is_too_large_for_any_message(
     project: Project, teller: Teller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A run with more than a message to a host may have ends with the sizes; no host is asked to start it."""
+    """A run too large for a message to a host fails with the sizes; no host is asked to start it."""
     run = Told(project, teller)
     (run.dir / paths.ENVIRONMENT).write_bytes(b"{}")
     (run.dir / paths.CHILD_SESSION).write_bytes(bytes(3 * 1024 * 1024))
@@ -285,7 +285,7 @@ async def test_what_is_too_large_for_any_message(
 
 
 async def test_the_commit_that_a_run_is_to_find_travels(project: Project, teller: Teller) -> None:
-    """With `code: path` a host is told which commit the directory is at here, so that it refuses another one."""
+    """With `code: path` a host gets the local commit of the directory, so that it can refuse another one."""
     root = make(Path(project.root), {"a.txt": "one\n"})
     run = Told(project, teller, cwd=str(root))
     (run.dir / paths.ENVIRONMENT).write_bytes(b"{}")
@@ -295,7 +295,7 @@ async def test_the_commit_that_a_run_is_to_find_travels(project: Project, teller
 
 
 async def test_a_run_that_its_host_forgot(project: Project, teller: Teller) -> None:
-    """It had begun, so it is not started again; nobody vouches for it, and it says why."""
+    """A run that its host forgot is not started again: it is no longer vouched for, and shows the reason."""
     run = Told(project, teller)
     async with relay(project, teller):
         await until(lambda: (place := read_place(str(run.dir))) and place.why, "what is wrong")
@@ -305,7 +305,7 @@ async def test_a_run_that_its_host_forgot(project: Project, teller: Teller) -> N
 
 
 async def test_one_run_is_no_others_fault(project: Project, teller: Teller, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever goes wrong with one, in ways that nobody expects, the others are seen to."""
+    """An unexpected error in one run does not affect the others."""
     runs = [Told(project, teller, permit="") for _ in range(3)]
     refresh = RemoteRun.refresh
 
@@ -330,7 +330,7 @@ async def test_another_host_with_the_same_spool(project: Project, teller: Teller
 
 
 def test_a_log_of_a_relay_stays_small(project: Project) -> None:
-    """The newest lines are kept, and the same line is not written twice in a row."""
+    """A relay's log keeps the newest lines, and never repeats a line."""
     journal = Journal(project.relay_log)
     for number in range(3000):
         journal.note(f"line {number} {'x' * 200}")
@@ -342,7 +342,7 @@ def test_a_log_of_a_relay_stays_small(project: Project) -> None:
 
 
 def test_the_id_of_a_relay_is_the_projects(project: Project) -> None:
-    """Whoever starts it again, the hosts know it; another project has another, and so has one of another key."""
+    """A restarted relay keeps its id; another project or another key has another id."""
     first = relay_id(project)
     assert first == relay_id(Project(project.root))
     assert first != relay_id(Project(f"{project.root}2"))
@@ -351,7 +351,7 @@ def test_the_id_of_a_relay_is_the_projects(project: Project) -> None:
 
 
 def test_a_relay_without_a_key_has_no_id(project: Project) -> None:
-    """It takes no other one: hosts would then know none of its runs."""
+    """A relay without a usable key takes no other id, because hosts would then know none of its runs."""
     relay_id(project)
     Path(paths.key_file()).chmod(0o644)
     with pytest.raises(SubdeckError, match="other users can access it"):

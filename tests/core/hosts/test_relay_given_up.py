@@ -1,4 +1,4 @@
-"""Runs whose host does not come back, or that were deleted: nobody calls them lost by guess, and nothing is left."""
+"""Runs whose host does not come back, or that were deleted: never assumed lost, and nothing remains."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.usefixtures("soon"), pytest.mark.processes]
 
 
 async def placed(there: Relaying, *script: str) -> str:
-    """Return a run that has said its first words on a host which is out of reach since."""
+    """Return a run that has written its first words and whose host became unreachable."""
     run_id = await there.start("say One.", *script)
     await until(lambda: "One." in there.text(run_id), "its first words")
     there.carrier.cut = {"h1"}
@@ -34,7 +34,7 @@ async def placed(there: Relaying, *script: str) -> str:
 
 
 async def test_a_run_out_of_reach_is_given_up(project_dir: Path, tmp_path: Path) -> None:
-    """Its operator says so; when the host is back, the child is ended, and how it ended is kept beside the result."""
+    """Once the host of an abandoned run is back, its agent is ended, and its outcome is kept beside the result."""
     async with relaying(project_dir, tmp_path, 1) as there:
         run_id = await placed(there, "hang")
         there.engine.give_up(run_id)
@@ -55,7 +55,7 @@ async def test_a_run_out_of_reach_is_given_up(project_dir: Path, tmp_path: Path)
 
 
 async def test_a_run_in_reach_is_not_given_up(project_dir: Path, tmp_path: Path) -> None:
-    """It can be stopped, and so can one that waits; one of this machine is none that is out of reach."""
+    """A reachable or finished run cannot be abandoned, but it can be stopped."""
     async with relaying(project_dir, tmp_path, 1) as there:
         run_id = await there.start("hang")
         await there.see(run_id, lambda run: run.place and not run.place.is_waiting, "the run to have a host")
@@ -68,7 +68,7 @@ async def test_a_run_in_reach_is_not_given_up(project_dir: Path, tmp_path: Path)
 
 
 async def test_a_run_without_a_host_is_given_up(project_dir: Path, tmp_path: Path) -> None:
-    """It certainly started nowhere, and never will."""
+    """An abandoned run without a host never started, and never will."""
     async with relaying(project_dir, tmp_path, 1) as there:
         run_id = await there.start("answer 1", needs={"gpu": 1})
         await there.kill()
@@ -81,7 +81,7 @@ async def test_a_run_without_a_host_is_given_up(project_dir: Path, tmp_path: Pat
 
 
 async def test_what_keeps_a_run_from_being_given_up(project_dir: Path, tmp_path: Path) -> None:
-    """A disk that takes nothing is told, and the run goes on to wait; an end that came first stays the only one."""
+    """A full disk is reported and the run keeps waiting; an earlier result remains the only one."""
     async with relaying(project_dir, tmp_path, 1) as there:
         run_id = await there.start("answer 1", needs={"gpu": 1})
         await there.kill()
@@ -98,7 +98,7 @@ async def test_what_keeps_a_run_from_being_given_up(project_dir: Path, tmp_path:
 
 
 async def test_a_run_out_of_reach_is_never_lost_by_guess(project_dir: Path, tmp_path: Path) -> None:
-    """Whoever looks, with whatever right to write, finds it unknown; nobody deletes it without having given it up."""
+    """An unreachable run is unknown to every reader, and cannot be deleted before it is abandoned."""
     async with relaying(project_dir, tmp_path, 1) as there:
         run_id = await placed(there, "hang")
         await there.kill()
@@ -122,7 +122,7 @@ async def test_a_run_out_of_reach_is_never_lost_by_guess(project_dir: Path, tmp_
 
 
 async def test_what_was_deleted_is_ended_on_its_host(project_dir: Path, tmp_path: Path) -> None:
-    """A run that is not here any more is stopped there, and put aside."""
+    """A deleted run is stopped on its host, and archived there."""
     async with relaying(project_dir, tmp_path, 1) as there:
         run_id = await placed(there, "hang")
         agent = there.agent_of(run_id)
@@ -135,7 +135,7 @@ async def test_what_was_deleted_is_ended_on_its_host(project_dir: Path, tmp_path
 
 
 async def test_nobody_else_may_give_up(project_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A child agent gives up nothing, and a run of this machine is none that could be."""
+    """An agent cannot abandon runs, and a local run cannot be abandoned."""
     engine: Engine = open_engine(project_dir)
     run = await asyncio.to_thread(start, engine, "hang")
     with pytest.raises(SubdeckError, match="is not on a host"):

@@ -1,4 +1,4 @@
-"""Which of the runs that wait for a host get a slot now, and what the others wait for."""
+"""Which runs that wait for a host get a slot now, and why the others wait."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ def assigned(decisions: dict[str, Decision]) -> list[str]:
 
 
 def test_the_oldest_get_the_free_slots() -> None:
-    """No more slots are asked for than are free."""
+    """No more slots are requested than are free."""
     decisions = schedule(waiting_runs(4), [PlacedRun("p", "test h1")], [capacity("h1", 2), capacity("h2", 2, others=1)])
     assert ["r0", "r1"] == assigned(decisions)
     assert "" == decisions["r3"].why
 
 
 def test_a_run_that_is_out_of_reach_takes_no_free_slot() -> None:
-    """Its host has none that could be given away."""
+    """An unreachable run uses no free slot of a reachable host."""
     assert ["r0"] == assigned(schedule(waiting_runs(2), [PlacedRun("p", "")], [capacity("h1", 1)]))
 
 
 def test_a_group_runs_no_more_at_a_time() -> None:
-    """Runs with a permit and those that are about to get one count, wherever they are."""
+    """Runs with a permit and runs about to get one count towards their group's limit, on any host."""
     waiting = waiting_runs(4, group="g", max_parallel=2)
     decisions = schedule(waiting, [PlacedRun("p", "", "g")], [capacity("h1", 9)])
     assert ["r0"] == assigned(decisions)
@@ -47,7 +47,7 @@ def test_a_group_runs_no_more_at_a_time() -> None:
 
 
 def test_the_caps_of_project_and_hosts_hold() -> None:
-    """`max_running` of the project, and that of the hosts."""
+    """`max_running` of the project and of the hosts limit the runs."""
     capacities, placed = [capacity("h1", 9)], [PlacedRun("p", "test h1")]
     decisions = schedule(waiting_runs(4, max_running=2), placed, capacities)
     assert (["r0"], "limit of 2 parallel runs in the project reached") == (assigned(decisions), decisions["r1"].why)
@@ -56,13 +56,13 @@ def test_the_caps_of_project_and_hosts_hold() -> None:
 
 
 def test_a_held_queue_starts_nothing() -> None:
-    """While the operator holds the queue no run gets a slot."""
+    """While the user has paused the queue no run gets a slot."""
     decisions = schedule(waiting_runs(2), [], [capacity("h1", 9)], held=True)
     assert [] == assigned(decisions)
 
 
 def test_a_run_goes_to_the_host_that_it_names() -> None:
-    """It waits for that one, and others do not wait for it."""
+    """A run waits for the host it names, and others do not wait for that run."""
     waiting = [
         WaitingRun("r0", host="h1"),
         WaitingRun("r1", host="h7"),
@@ -79,7 +79,7 @@ def test_a_run_goes_to_the_host_that_it_names() -> None:
 
 
 def test_what_no_host_has_keeps_only_its_run_waiting() -> None:
-    """A need that nobody can meet is said, and stands in nobody's way."""
+    """A resource that no host has is reported, and blocks only its own run."""
     capacities = [capacity("h1", 2, labels={"gpu": 1}), capacity("h2", 2, labels={"mem": 8})]
     waiting = [
         WaitingRun("r0", needs={"tpu": 1}),
@@ -96,7 +96,7 @@ def test_what_no_host_has_keeps_only_its_run_waiting() -> None:
 
 
 def test_an_older_run_gets_a_label_first() -> None:
-    """One that needs much is not starved by later ones that need little."""
+    """A run that requires much is not starved by later ones that require little."""
     capacities, placed = [capacity("h1", 9, labels={"gpu": 2})], [PlacedRun("p", "test h1", needs={"gpu": 1})]
     waiting = [WaitingRun("r0", needs={"gpu": 2}), WaitingRun("r1", needs={"gpu": 1}), WaitingRun("r2")]
     assert ["r2"] == assigned(schedule(waiting, placed, capacities))
@@ -104,7 +104,7 @@ def test_an_older_run_gets_a_label_first() -> None:
 
 
 def test_a_slot_stays_meant_for_its_run() -> None:
-    """As long as nothing changes nobody's slot is another one: no ticket is taken back for nothing."""
+    """If nothing changes, a run keeps its slot: no ticket is withdrawn for nothing."""
     capacities = [capacity("h1", 2), capacity("h2", 2)]
     first = schedule(waiting_runs(3), [], capacities)
     again = schedule(waiting_runs(3)[1:], [], [capacity("h2", 2), capacity("h1", 2)], before=first)
@@ -112,14 +112,14 @@ def test_a_slot_stays_meant_for_its_run() -> None:
 
 
 def test_without_hosts_nothing_is_asked_for() -> None:
-    """Who waits says that no host answers, or why, where that is known."""
+    """Without hosts a waiting run shows that no host answers, or the known reason."""
     assert {Decision(why=NO_HOST)} == set(schedule(waiting_runs(2), [], []).values())
     why = "me@h1: Permission denied (publickey)."
     assert {why} == {decision.why for decision in schedule(waiting_runs(2), [], [], why_none=why).values()}
 
 
 def test_a_slot_that_comes_after_the_hold_is_not_taken(project_dir: Path) -> None:
-    """A slot asked for before the operator held the queue starts nothing until the release."""
+    """A slot requested before the user paused the queue starts nothing until the queue is resumed."""
     project = Project(str(project_dir))
     scheduler = Scheduler(project, Hosts(project))
     scheduler._decisions = schedule(waiting_runs(1), [], [capacity("h1", 1)])

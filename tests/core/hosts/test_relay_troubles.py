@@ -1,4 +1,4 @@
-"""What goes wrong on the operator's own machine: nothing follows from it that cannot be taken back."""
+"""Faults on the user's own machine cause nothing that cannot be undone."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def teller() -> Teller:
 
 
 def exhaust(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
-    """Have the kernel refuse to say whether there is a file of such a name."""
+    """Have the kernel fail every check for a file of such a name."""
     status = Directory.status
 
     def refused(directory: Directory, name: str) -> os.stat_result:
@@ -51,7 +51,7 @@ def exhaust(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
 async def test_what_cannot_be_looked_at_was_not_deleted(
     project: Project, teller: Teller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A host is told that a run is wanted no more where its directory is gone, and not where nobody knows."""
+    """A host is asked to end a run only if the run's directory is gone, not if checking it fails."""
     run = Told(project, teller)
     artifacts.write_result(str(run.dir), msgspec.json.decode(run.end().result, type=RunResult))
     teller.known = (run.id,)
@@ -68,7 +68,7 @@ async def test_what_cannot_be_looked_at_was_not_deleted(
 def test_a_run_that_cannot_be_looked_at_is_not_known(
     project: Project, teller: Teller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whether it was started once says a file that is gone then; what nobody can see is not taken for gone."""
+    """A run counts as started if its environment file is gone, not if checking the file fails."""
     run = Told(project, teller)
     remote_run = RemoteRun(project, run.id, run.meta)
     remote_run.open()
@@ -81,7 +81,7 @@ def test_a_run_that_cannot_be_looked_at_is_not_known(
 async def test_a_change_at_the_time_of_another_is_seen(
     project: Project, teller: Teller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A directory that was just changed may change again without another time: it is looked at until that is over."""
+    """A directory that has just changed may change again at the same time, so it is read until that time is over."""
     monkeypatch.setattr("subdeck.core.hosts.relay.runs.COARSE_S", 60.0)
     run = Told(project, teller, permit="")
     found = relay_of(project, teller)
@@ -99,7 +99,7 @@ async def test_a_change_at_the_time_of_another_is_seen(
 async def test_a_permit_that_was_given_in_spite_of_an_error(
     project: Project, teller: Teller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A run whose permit is on the disk is seen to, also where giving it failed after that."""
+    """A run whose permit is on the disk is handled, even if granting it then failed."""
 
     def given(run_dir: str, permit: Permit) -> Permit:
         give_permit(run_dir, permit)
@@ -119,7 +119,7 @@ async def test_a_permit_that_was_given_in_spite_of_an_error(
 async def test_a_run_that_is_given_up_while_its_end_comes(
     project: Project, teller: Teller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The operator's end stays, and that of the host is kept beside it, however little was between them."""
+    """If the user abandons a run while its result arrives, the user's result counts, the host's is kept beside it."""
     run = Told(project, teller)
 
     async def fetch(*_: object) -> Brought:
@@ -139,7 +139,7 @@ async def test_a_run_that_is_given_up_while_its_end_comes(
 
 
 def test_a_relay_may_hold_as_many_files_as_the_machine_allows() -> None:
-    """Each run is a file that is held open; what a shell allows is far less than there may be runs."""
+    """A relay raises its limit of open files up to the machine's maximum: each run holds one file open."""
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (256, limits[1]))
     try:
@@ -153,7 +153,7 @@ def test_a_relay_may_hold_as_many_files_as_the_machine_allows() -> None:
 async def test_a_host_without_room_is_asked_again(
     project: Project, teller: Teller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A run that its host could not start for want of room waits for it and says so; who stops it meanwhile, can."""
+    """A run that its host could not start for lack of space waits with that reason, and can be stopped."""
     monkeypatch.setattr("subdeck.core.hosts.relay.relay.NO_ROOM_S", 0.05)
     teller.says = Answer(Said.NOT_NOW, "No space left on device")
     waiting, stopped = Told(project, teller), Told(project, teller)
@@ -180,7 +180,7 @@ async def test_a_host_without_room_is_asked_again(
 async def test_what_a_host_lacked_is_not_said_when_it_is_gone(
     project: Project, teller: Teller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It may have room by then; what is known is that nothing is heard of it."""
+    """A run of an unreachable host shows that it is unreachable, not that it lacked space."""
     teller.says = Answer(Said.NOT_NOW, "No space left on device")
     run = Told(project, teller)
     (run.dir / paths.ENVIRONMENT).write_bytes(b"{}")
@@ -196,13 +196,13 @@ async def test_what_a_host_lacked_is_not_said_when_it_is_gone(
 
 
 def out_of_reach(run: Told) -> Place | None:
-    """Return where a run is said to be, once that is out of reach."""
+    """Return a run's place once the run is unreachable."""
     place = read_place(str(run.dir))
     return place if place and place.state is PlaceState.OUT_OF_REACH else None
 
 
 async def test_a_relay_waits_for_what_was_given_up(project: Project, teller: Teller) -> None:
-    """It goes on after its last run as long as a host that answers has one that was given up, or was deleted."""
+    """After its last run a relay continues while a reachable host still has an abandoned or deleted run."""
     last, given_up, deleted = (Told(project, teller) for _ in range(3))
     fields = {"reason": RunReason.LOST, "written_by": artifacts.GIVEN_UP_BY}
     artifacts.write_result(str(given_up.dir), msgspec.json.decode(given_up.end(**fields).result, type=RunResult))
@@ -227,7 +227,7 @@ async def test_a_relay_waits_for_what_was_given_up(project: Project, teller: Tel
 
 
 async def test_what_was_given_up_is_ended_however_often_it_takes(project: Project, teller: Teller) -> None:
-    """A host that does not hear it, or cannot do it, is told again; then it is told no more."""
+    """A host that fails to end an abandoned run is asked again until it has ended it."""
     run = Told(project, teller)
     fields = {"reason": RunReason.LOST, "written_by": artifacts.GIVEN_UP_BY}
     artifacts.write_result(str(run.dir), msgspec.json.decode(run.end(**fields).result, type=RunResult))
@@ -250,7 +250,7 @@ async def test_what_was_given_up_is_ended_however_often_it_takes(project: Projec
 async def test_a_carrier_that_fails_is_started_again(
     project: Project, teller: Teller, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A relay whose carrier ends unexpectedly has it carry again, and notes why."""
+    """A relay restarts a carrier that ends unexpectedly, and logs why."""
     runs = iter([KeyError(13), None])
     carries = asyncio.Event()
 
@@ -267,7 +267,7 @@ async def test_a_carrier_that_fails_is_started_again(
 
 
 def test_a_relay_that_fails_begins_again(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A relay continues after an unexpected error with all that is in the files, and says so in its log."""
+    """A relay continues after an unexpected error from what the files hold, and logs the error."""
     monkeypatch.setattr(relay_program, "AGAIN_S", 0.0)
     begun: list[Relay] = []
 

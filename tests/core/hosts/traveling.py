@@ -1,4 +1,4 @@
-"""Two machines for tests of files that travel: a repository with its relay's part here, a host's part there."""
+"""Two machines for tests of sent files: here a repository with the relay's part, there a host's part."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ def own(directory: Path) -> Path:
 
 @dataclass
 class Machines:
-    """One repository of the operator's, and a host."""
+    """One repository of the user, and a host."""
 
     root: Path
     spool: Path
     told: list[CodePiece | FetchPiece] = field(default_factory=list[CodePiece | FetchPiece])
-    """What the host was asked."""
+    """Requests to the host."""
     fails_after: int = -1
-    """So many questions the host still answers; -1 for all."""
+    """Number of requests that the host still answers; -1 for all."""
 
     def __post_init__(self) -> None:
         self.project = paths.Project(str(self.root))
@@ -78,7 +78,7 @@ class Machines:
         return sum(len(asked.content) for asked in self.told if isinstance(asked, CodePiece))
 
     def launch(self, count: int = 1, *, sparse: tuple[str, ...] = (), directory: str = "") -> list[RunMeta]:
-        """Have runs begin with the files as they are now."""
+        """Launch runs with the files as they are now."""
         cwd = os.path.join(self.root, directory) if directory else str(self.root)
         metas = [make_meta(preset="scout", cwd=cwd) for _ in range(count)]
         begun = take(self.project, metas, sparse)
@@ -93,12 +93,12 @@ class Machines:
         return await self.carriage.send("h1", self.call, meta.run_id)
 
     async def begin(self, meta: RunMeta) -> Path:
-        """Bring the files of a run to the host; return the directory in which it works there."""
+        """Send the files of a run to the host; return its working directory there."""
         assert await self.send(meta) == ""
         return Path(await self.host.prepare(meta.run_id, self.code(meta)))
 
     async def end(self, meta: RunMeta) -> Brought:
-        """Fetch what a run has left, as a relay does that then publishes the result."""
+        """Fetch a run's changes, as a relay does before it publishes the result."""
         await self.host.finish(meta.run_id)
         brought = await self.carriage.fetch(self.call, meta, "h1")
         await self.host.forget(meta.run_id)

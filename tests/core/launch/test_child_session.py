@@ -1,4 +1,4 @@
-"""Child sessions: every run that keeps one gives its id, and the id goes on with the same conversation."""
+"""Agent sessions: every run that keeps one returns its id, and a run with that id continues the conversation."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ def engine(project_dir: Path) -> Engine:
 
 
 def kept(run: RunSnapshot) -> str:
-    """The session file of a run."""
+    """Return the session file of a run."""
     assert run.meta.session_path
     return run.meta.session_path
 
 
 def refused(engine: Engine, request: RunRequest) -> str:
-    """Launch what has to be refused before anything exists, and answer what is said."""
+    """Check that a request is refused before anything exists; return the error."""
     before = sorted(os.listdir(engine.project.runs)) if os.path.isdir(engine.project.runs) else []
     checked = engine.check(request)
     with pytest.raises(UsageError) as caught:
@@ -75,7 +75,7 @@ def test_each_run_gives_the_id_of_its_session(engine: Engine) -> None:
 
 
 def test_an_id_goes_on_with_its_conversation(engine: Engine) -> None:
-    """The new run has a copy of the old one's conversation, which it leaves as it was."""
+    """A continuing run works on a copy of the earlier run's conversation, which stays unchanged."""
     first = run(engine, FIRST)
     second = run(engine, SECOND, child_session=first.meta.child_session_id)
     third = run(engine, FIRST, child_session=first.meta.child_session_id)
@@ -87,7 +87,7 @@ def test_an_id_goes_on_with_its_conversation(engine: Engine) -> None:
 
 
 def test_the_newest_run_of_a_session_counts(project_dir: Path) -> None:
-    """Of runs that were launched within one second the later one is gone on with, whatever their ids are."""
+    """Of runs launched within one second the later one is continued, regardless of their ids."""
     project = Project(str(project_dir))
     metas = [("ffffff", "2026-11-21T00:00:00.100Z"), ("000000", "2026-11-21T00:00:00.900Z"), ("888888", "")]
     for digits, created_at in metas:
@@ -102,7 +102,7 @@ def test_the_newest_run_of_a_session_counts(project_dir: Path) -> None:
 
 
 def test_an_ad_hoc_conversation_goes_on(engine: Engine) -> None:
-    """Runs without a preset share their sessions with each other, and with no preset."""
+    """Runs without a preset share their sessions with each other, but with no preset."""
     first = wait_for_end(engine, start(engine, FIRST).run_id)
     second = wait_for_end(engine, start(engine, SECOND, child_session=first.meta.child_session_id).run_id)
 
@@ -112,7 +112,7 @@ def test_an_ad_hoc_conversation_goes_on(engine: Engine) -> None:
 
 
 def test_the_command_line_goes_on(engine: Engine, project_dir: Path) -> None:
-    """`--session-id` goes on with the session that the result of an earlier run names."""
+    """`--session-id` continues the session named in an earlier run's result."""
     first = subdeck("run", "scout", FIRST, "--json", cwd=project_dir)
     named = first.document["childSessionId"]
     second = subdeck("run", "scout", SECOND, "--json", "--session-id", named, cwd=project_dir)
@@ -123,7 +123,7 @@ def test_the_command_line_goes_on(engine: Engine, project_dir: Path) -> None:
 
 
 def test_the_command_line_refuses_an_unknown_id(engine: Engine, project_dir: Path) -> None:
-    """An id that nobody has is an error that says so; nothing is started."""
+    """An unknown session id is an error, and nothing is started."""
     done = subdeck("run", "scout", FIRST, "--json", "--session-id", "0000-none", cwd=project_dir)
 
     assert (2, "session id") == (done.code, done.error["where"])
@@ -135,7 +135,7 @@ def test_the_command_line_refuses_an_unknown_id(engine: Engine, project_dir: Pat
     "wanted", ["", " ", "../../etc/passwd", "-x", "a_b", "a b", "x" * 200, "é", "a\nb", "#(touch x)"]
 )
 def test_what_is_no_id(engine: Engine, wanted: str) -> None:
-    """What cannot be an id never becomes part of a path."""
+    """An invalid session id never becomes part of a path."""
     assert "is not an agent session id" in refused(engine, ask(FIRST, child_session=wanted))
 
 
@@ -148,7 +148,7 @@ def test_a_session_belongs_to_its_preset(engine: Engine, project_dir: Path) -> N
 
 
 def test_a_session_belongs_to_its_directory(engine: Engine, project_dir: Path) -> None:
-    """The id of a run in another directory is unknown; another path to the same directory is the same."""
+    """The id of a run in another directory is unknown; another path to the same directory is accepted."""
     inside = project_dir / "inside"
     inside.mkdir()
     (project_dir / "link").symlink_to(inside)
@@ -161,7 +161,7 @@ def test_a_session_belongs_to_its_directory(engine: Engine, project_dir: Path) -
 
 
 def test_a_session_that_is_in_use(engine: Engine) -> None:
-    """The session of a run that goes on cannot be gone on with; the error names the run."""
+    """The session of a running run cannot be continued; the error names the run."""
     (busy,) = engine.launch([ask(parts("hang"))], background=True)
     said = refused(engine, ask(SECOND, child_session=busy.meta.child_session_id))
     engine.stop([busy.run_id])
@@ -172,7 +172,7 @@ def test_a_session_that_is_in_use(engine: Engine) -> None:
 
 
 def test_the_session_of_a_lost_run(engine: Engine) -> None:
-    """A run whose wrapper died does not go on, although nobody has written its end yet."""
+    """The session of a run whose wrapper died can be continued, even before the run is finished as lost."""
     (lost,) = engine.launch([ask(parts("hang"))], background=True)
     pids = started(engine, lost)
     wait_until(lambda: prompts_in(kept(lost)), "the child to be at work")
@@ -186,7 +186,7 @@ def test_the_session_of_a_lost_run(engine: Engine) -> None:
 
 
 def test_a_session_whose_runs_are_gone(engine: Engine) -> None:
-    """With its runs a session is deleted, and comes back with them."""
+    """A session is deleted and restored together with its runs."""
     first = run(engine, FIRST)
     engine.delete([first.run_id])
     assert "no agent session" in refused(engine, ask(SECOND, child_session=first.meta.child_session_id))
@@ -196,7 +196,7 @@ def test_a_session_whose_runs_are_gone(engine: Engine) -> None:
 
 
 def test_no_session_leaves_nothing(engine: Engine, project_dir: Path, home: Path) -> None:
-    """`session: none`: no file, no id to go on with, and none in the result, whatever the agent calls it."""
+    """`session: none` leaves no file, no id to continue, and no id in the result."""
     write_preset(project_dir, "session: none")
     ended = run(engine, FIRST)
 
@@ -206,7 +206,7 @@ def test_no_session_leaves_nothing(engine: Engine, project_dir: Path, home: Path
 
 
 def test_no_session_has_no_id(engine: Engine, project_dir: Path) -> None:
-    """A preset that keeps no session cannot be told to go on with one."""
+    """A preset without sessions cannot continue one."""
     first = run(engine, FIRST)
     write_preset(project_dir, "session: none")
     said = refused(engine, ask(SECOND, child_session=first.meta.child_session_id))
@@ -215,7 +215,7 @@ def test_no_session_has_no_id(engine: Engine, project_dir: Path) -> None:
 
 
 def test_sessions_are_private(engine: Engine) -> None:
-    """Only the user may read what was said, whatever the umask allows."""
+    """Only the user may read a conversation, even with an open umask."""
     before = os.umask(0)
     try:
         first = run(engine, FIRST)
@@ -233,7 +233,7 @@ def test_a_session_that_cannot_be_copied(project_dir: Path, tmp_path: Path) -> N
 
 
 def test_a_launch_that_cannot_keep_its_session(engine: Engine, project_dir: Path, home: Path) -> None:
-    """Where a session cannot be written nothing is started, no run directory stays, and the error says where."""
+    """If a session cannot be written, nothing is started, no run directory stays, and the error names the path."""
     write_preset(project_dir, "sticky: true")
     (home / ".pi").mkdir(exist_ok=True)
     (home / ".pi" / "subagent-sessions").write_text("a file where a directory should be")
@@ -246,7 +246,7 @@ def test_a_launch_that_cannot_keep_its_session(engine: Engine, project_dir: Path
 
 
 def test_the_offline_agent_goes_on(project_dir: Path) -> None:
-    """The built-in agent takes over the id it is given, and knows its earlier task."""
+    """The built-in agent uses the given session id, and knows its earlier task."""
     write_preset(project_dir)
     write_settings(agent="offline")
     engine = Engine.open(str(project_dir))

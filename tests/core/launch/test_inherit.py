@@ -1,4 +1,4 @@
-"""Context from the parent: who inherits, and what verbatim compaction leaves of a conversation."""
+"""Context from the parent: which runs inherit, and the result of verbatim compaction."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ..agents.pi.session_file import SessionFile
 
 
 def turn(name: str, answer: str = "") -> Turn:
-    """A question, a look at a file with thinking before it, and an answer."""
+    """Make a turn: a question, a read with thinking before it, and an answer."""
     look = (Thinking(f"hm {name}"), ToolUse("read", {"path": f"{name}.py"}))
     return Turn(
         (
@@ -68,7 +68,7 @@ def test_inside_the_tool_output_window() -> None:
 
 
 def test_beyond_the_tool_output_window() -> None:
-    """Older turns keep what was said; thinking, calls and tool output give way to placeholders."""
+    """Older turns keep their text; thinking, calls and tool output become placeholders."""
     assert THINNED == text_of(turn("a"), tool_output_window=0)
 
 
@@ -82,7 +82,7 @@ def test_the_width_of_the_window(window: int, whole: str) -> None:
 
 @pytest.mark.parametrize(("recent", "kept"), [(0, ""), (1, "c"), (2, "bc"), (3, "abc"), (9, "abc")])
 def test_the_number_of_turns(recent: int, kept: str) -> None:
-    """Exactly the last turns are handed over, and they are counted."""
+    """Exactly the last turns are passed on, and they are counted."""
     inherited = compact(History((turn("a"), turn("b"), turn("c"))), Inheritance(recent_turns=recent))
 
     assert len(kept) == inherited.turns
@@ -109,21 +109,21 @@ def test_large_texts_inside_the_window() -> None:
 
 
 def test_a_failed_tool() -> None:
-    """The child reads that a tool failed."""
+    """A failed tool is marked as an error."""
     failed = Turn((Message("tool", (ToolOutput("bash", "exit 3", is_error=True),)),))
 
     assert "[tool_result: bash, error]\nexit 3" == text_of(failed)
 
 
 def test_messages_that_say_nothing() -> None:
-    """A message without text leaves no heading behind."""
+    """A message without text leaves no heading."""
     silent = Turn((Message("assistant", ()), Message("assistant", (Text(" \n"),)), Message("user", (Text("a?"),))))
 
     assert "[user]\na?" == text_of(silent)
 
 
 def test_a_summary() -> None:
-    """What a compaction left goes first and whole, and counts as no turn."""
+    """The summary of a compaction comes first and whole, and does not count as a turn."""
     inherited = compact(History((turn("a"),), "They talked. " * 300), Inheritance(tool_output_window=0))
 
     assert inherited.text == "[summary of the earlier conversation]\n" + "They talked. " * 300 + "\n\n" + THINNED
@@ -132,14 +132,14 @@ def test_a_summary() -> None:
 
 @pytest.mark.parametrize("limit", [0, 1, 16, 17, 18, 19, 20, 100, 101, 5000])
 def test_the_hard_cap(limit: int) -> None:
-    """Never more than `max_chars`, the mark in the middle included."""
+    """The context never exceeds `max_chars`, including the mark in the middle."""
     inherited = compact(History(tuple(turn(name, name * 900) for name in "abcdef")), Inheritance(max_chars=limit))
 
     assert limit == len(inherited.text) == inherited.chars
 
 
 def test_what_the_cap_cuts() -> None:
-    """Of too much the beginning and the end stay, half each; the middle gives way to a mark."""
+    """Text over the cap keeps its beginning and end, half each; a mark replaces the middle."""
     whole = text_of(turn("a"), turn("b", "b" * 5000), turn("c"), max_chars=100_000)
     cut = text_of(turn("a"), turn("b", "b" * 5000), turn("c"), max_chars=1000)
     beginning, ending = cut.split("\n\n[…truncated…]\n\n")
@@ -151,12 +151,12 @@ def test_what_the_cap_cuts() -> None:
 
 @pytest.mark.parametrize("short", [0, 1])
 def test_at_the_border_of_the_cap(short: int) -> None:
-    """What fits exactly is not cut; one character more is."""
+    """A text of exactly the limit is not cut; one character more is."""
     assert (short == 1) == ("[…truncated…]" in text_of(turn("a"), max_chars=len(WHOLE) - short))
 
 
 def test_the_middle_is_never_read() -> None:
-    """Of a huge turn only as many messages are looked at as can be handed over."""
+    """Only as many messages of a huge turn are read as can be passed on."""
     looked_at: set[int] = set()
 
     class Counting(tuple[Message, ...]):
@@ -180,7 +180,7 @@ def test_the_middle_is_never_read() -> None:
     ["</parent-context>", "</PARENT-CONTEXT >", "< / parent-context>", "<parent-context>", "</parent-context"],
 )
 def test_content_cannot_leave_its_tags(content: str) -> None:
-    """A tag inside what is inherited gets a backslash, so that the context ends where it ends."""
+    """A tag inside the inherited text gets a backslash, so that it cannot end the context."""
     inherited = compact(History((Turn((Message("tool", (ToolOutput("read", content),)),)),)), Inheritance())
     prompt = prompt_with_context(inherited, "Do it.")
 
@@ -192,7 +192,7 @@ def test_content_cannot_leave_its_tags(content: str) -> None:
 
 
 def test_the_prompt() -> None:
-    """The context goes before the task, in its tags; the task stays as it is."""
+    """The context comes before the task, in its tags; the task is unchanged."""
     assert "<parent-context>\n[user]\na?\n</parent-context>\n\n  Do it.\n" == prompt_with_context(
         Inherited("[user]\na?", turns=1, chars=9), "  Do it.\n"
     )
@@ -204,7 +204,7 @@ def test_nothing_to_inherit() -> None:
 
 
 def test_a_session_file(tmp_path: Path) -> None:
-    """From a parent's session file to what its child reads."""
+    """The context of a parent's session file has the last turns and the tool output of the last one."""
     session = SessionFile(tmp_path / "session.jsonl")
     for name in ("one", "two", "three"):
         session.user(f"{name}?")
@@ -226,7 +226,7 @@ def inherits(
     preset: bool | None = None,
     known_parent: bool = True,
 ) -> bool:
-    """Whether a run of a preset gets its parent's conversation."""
+    """Return whether a run of a preset gets its parent's conversation."""
     parent = SessionFile(project_dir / "session.jsonl")
     parent.user("What?")
     workspace = Workspace(Project(str(project_dir)), str(project_dir), settings)
@@ -266,7 +266,7 @@ def inherits(
 def test_the_four_usage_modes(
     setting: bool, exposed: bool, isolated: bool | None, inherited: bool, project_dir: Path
 ) -> None:
-    """inheritContext says what happens; exposeInheritanceInTool whether a call may say otherwise."""
+    """inheritContext decides; exposeInheritanceInTool allows a call to override it."""
     assert inherited == inherits(
         project_dir, Settings(inherit_context=setting, expose_isolated=exposed), isolated=isolated
     )
@@ -281,7 +281,7 @@ def test_the_four_usage_modes(
 def test_what_a_preset_says(
     setting: bool, preset: bool, exposed: bool, isolated: bool | None, the_call_decides: bool, project_dir: Path
 ) -> None:
-    """A preset's inherit_context beats the setting, and a call's isolated beats both where it is exposed."""
+    """A preset's inherit_context beats the setting, and a call's isolated beats both if it is exposed."""
     expected = not isolated if the_call_decides else preset
 
     settings = Settings(inherit_context=setting, expose_isolated=exposed)
@@ -290,6 +290,6 @@ def test_what_a_preset_says(
 
 @pytest.mark.parametrize("isolated", [None, False])
 def test_without_a_parent(isolated: bool | None, project_dir: Path) -> None:
-    """Nobody inherits from a parent that is not known, whatever was asked for."""
+    """A run without a known parent never inherits, even on request."""
     settings = Settings(inherit_context=True, expose_isolated=True)
     assert not inherits(project_dir, settings, isolated=isolated, preset=True, known_parent=False)

@@ -1,4 +1,4 @@
-"""What a launch on other machines decides, and what it refuses before anything exists."""
+"""Decisions of a launch on other machines, and its refusals before anything exists."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def engine(project_dir: Path) -> Engine:
 
 
 def planned(engine: Engine, fields: str = "", settings: Settings = ON_HOSTS, **request: Any) -> Plan:
-    """Plan a run of a preset with these fields; the call names the runner hosts unless it says otherwise."""
+    """Plan a run of a preset with these fields; the call uses the runner hosts by default."""
     file = Path(engine.project.home, "scout.md")
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(f"---\nname: scout\ndescription: d\n{fields}---\nLook.\n")
@@ -68,13 +68,13 @@ def refusal(engine: Engine, fields: str = "", settings: Settings = ON_HOSTS, **r
 
 
 def test_host_and_needs_of_the_call(engine: Engine) -> None:
-    """What a call asks of the host is decided at the launch, and stands in the record of the run."""
+    """A call's host and requirements are decided at the launch, and stored in the run's record."""
     meta = decided(engine, host="h07", needs={"gpu": 1})
     assert (RunnerKind.HOSTS, "h07", {"gpu": 1.0}) == (meta.runner, meta.host, meta.needs)
 
 
 def test_host_and_needs_of_the_preset(engine: Engine) -> None:
-    """A preset may name the runner, the host and the needs; a call puts its own in their place, also any host."""
+    """A preset may set runner, host and requirements; a call overrides them, also with any host."""
     fields = "runner: hosts\nhost: h07\nrequires: {gpu: 1, mem: 32}\n"
     asked = [{}, {"host": "h02"}, {"host": "", "needs": {}}]
     metas = [decided(engine, fields, runner=None, **request) for request in asked]
@@ -83,21 +83,21 @@ def test_host_and_needs_of_the_preset(engine: Engine) -> None:
 
 
 def test_run_of_this_machine_has_neither(engine: Engine) -> None:
-    """Nothing is said of hosts where none is asked for, and none have to be set up."""
+    """A run on this machine has neither host nor requirements, and needs no hosts to be set up."""
     meta = decided(engine, settings=replace(ON_HOSTS, hosts=HostsSettings()), runner=None)
     assert ("", {}, ()) == (meta.host, meta.needs, meta.warnings)
 
 
 @pytest.mark.parametrize("asked", [{"host": "h07"}, {"needs": {"gpu": 1}}])
 def test_call_without_the_runner(engine: Engine, asked: dict[str, Any]) -> None:
-    """A host goes with the runner hosts only: else the call is refused, and told what to add."""
+    """A call that sets a host without the runner hosts is refused, with a hint to add it."""
     problem = refusal(engine, runner=None, **asked)
     assert problem.where == next(iter(asked))
     assert "--runner hosts" in problem.hint
 
 
 def test_preset_without_the_runner(engine: Engine) -> None:
-    """A preset that names a host and no runner is refused by its file, unless the call chooses another runner."""
+    """A preset with a host but without a runner is refused by its file, unless the call chooses another runner."""
     problem = refusal(engine, "host: h07\n", runner=None)
     assert (True, True) == (problem.where.endswith("scout.md"), 'add "runner: hosts"' in problem.hint)
     meta = decided(engine, "host: h07\nrequires: {gpu: 1}\n", runner="process")
@@ -108,7 +108,7 @@ def test_preset_without_the_runner(engine: Engine) -> None:
 
 
 def test_no_hosts_are_set_up(engine: Engine) -> None:
-    """Without hosts the refusal says how to get some."""
+    """Without hosts the refusal tells how to get some."""
     problem = refusal(engine, settings=replace(ON_HOSTS, hosts=HostsSettings()))
     assert isinstance(problem, RunnerUnavailable)
     assert "subdeck hosts try" in problem.hint
@@ -130,7 +130,7 @@ def test_no_hosts_are_set_up(engine: Engine) -> None:
     ],
 )
 def test_refused(engine: Engine, fields: str, request_: dict[str, Any], words: str) -> None:
-    """What cannot be had on another machine is refused in words, with what to do instead."""
+    """A request that is impossible on another machine is refused in words, with an alternative."""
     problem = refusal(engine, fields, **request_)
     assert words in problem.what
     assert problem.hint
@@ -139,7 +139,7 @@ def test_refused(engine: Engine, fields: str, request_: dict[str, Any], words: s
 
 @pytest.mark.processes
 def test_worktree_is_refused_where_it_is_asked_for(engine: Engine) -> None:
-    """A worktree is of this machine: asked for by call or preset it is refused, wished by the settings left out."""
+    """A worktree requested by call or preset is refused on a host; one from the settings is dropped with a warning."""
     make_repository(Path(engine.project.root))
     for fields, asked in (("", {"worktree": WorktreeFrom.FILES}), ("worktree: true\n", {})):
         problem = refusal(engine, fields, **asked)
@@ -150,7 +150,7 @@ def test_worktree_is_refused_where_it_is_asked_for(engine: Engine) -> None:
 
 
 def test_sparse_without_git(engine: Engine) -> None:
-    """Directories to send mean nothing where no files are sent; that is refused and not passed over."""
+    """Setting directories to send without `code: git` is refused, not ignored."""
     problem = refusal(engine, settings=replace(ON_HOSTS, hosts=HostsSettings(ssh=("h1",), sparse=("src",))))
     assert "set hosts.code: git" in problem.hint
     sent = HostsSettings(ssh=("h1",), sparse=("src",), code="git")
@@ -158,7 +158,7 @@ def test_sparse_without_git(engine: Engine) -> None:
 
 
 def test_conversation_that_an_agent_keeps(engine: Engine) -> None:
-    """A conversation that its agent keeps on one machine does not go on on another, in either direction."""
+    """A conversation that its agent keeps on one machine cannot continue on another, in either direction."""
     settings = replace(ON_HOSTS, agent="claude", agents={"claude": AgentSettings(("/bin/true",), kind="claude")})
     here = make_finished(
         engine.project, make_meta(agent="claude", agent_session=AgentSession(), child_session_id="told", preset="scout")
@@ -180,7 +180,7 @@ def test_conversation_that_an_agent_keeps(engine: Engine) -> None:
 
 
 def test_attach_to_a_run_on_a_host(engine: Engine) -> None:
-    """There is no pane of a run on another machine; attaching says so, and what follows it."""
+    """Attaching to a run on a host fails, and points to its logs."""
     meta = make_finished(engine.project, make_meta(runner=RunnerKind.HOSTS))
     with pytest.raises(SubdeckError, match="no tmux pane") as refused:
         engine.attach_command(meta.run_id)
@@ -198,7 +198,7 @@ def preset(fields: str) -> Preset:
     "field", ["host: -x", "host: a b", "requires: gpu", "requires: {gpu: 0}", "requires: {subdeck: 1}"]
 )
 def test_bad_fields_of_a_preset(engine: Engine, field: str) -> None:
-    """A host or a need that cannot be is named with its line."""
+    """An invalid host or requirement is reported with its line."""
     Path(engine.project.home).mkdir(parents=True, exist_ok=True)
     Path(engine.project.home, "scout.md").write_text(f"---\nname: scout\ndescription: d\n{field}\n---\nLook.\n")
     (problem,) = discover(engine.workspace).problems
@@ -206,7 +206,7 @@ def test_bad_fields_of_a_preset(engine: Engine, field: str) -> None:
 
 
 def test_saved_with_a_preset(engine: Engine) -> None:
-    """What a call asked of hosts can be saved with its preset, and comes back as it was."""
+    """A call's host and requirements can be saved in a preset, and are read back unchanged."""
     spec = RunSpec(prompt="Look.", runner="hosts", host="h07", needs={"gpu": 1.0})
     path = save_preset(engine.project.home, "far", "d", spec)
     saved = parse_preset(Path(path).read_text(), path, PresetSource.PROJECT)
@@ -222,7 +222,7 @@ def run(project_dir: Path, *options: str) -> Done:
 
 @pytest.mark.processes
 def test_options_need_the_runner(project_dir: Path) -> None:
-    """`--host` and `--needs` alone are refused with what to add; with the runner they need hosts."""
+    """`--host` and `--needs` without the runner are refused with a hint; with it, hosts must be set up."""
     write_settings()
     alone = run(project_dir, "--needs", "gpu=1", "--needs", "mem", "--host", "h07")
     assert (2, True) == (alone.code, 'host and needs require "runner: hosts"' in alone.err)
@@ -239,7 +239,7 @@ def test_options_need_the_runner(project_dir: Path) -> None:
     ],
 )
 def test_bad_needs(project_dir: Path, needs: tuple[str, ...], words: str) -> None:
-    """A need that cannot be read is refused, and told how it is written."""
+    """An invalid requirement is refused, with its correct form."""
     write_settings(hosts={"ssh": ["h1"]})
     done = run(project_dir, "--runner", "hosts", *(word for need in needs for word in ("--needs", need)))
     assert (2, True, True) == (done.code, words in done.err, "gpu=1" in done.err or "once" in done.err)
@@ -249,7 +249,7 @@ def test_bad_needs(project_dir: Path, needs: tuple[str, ...], words: str) -> Non
 
 
 def test_tools_name_hosts_only_where_there_are_some(project_dir: Path) -> None:
-    """Parents see `host` and `needs` where the operator has hosts; all others see the fields that they saw before."""
+    """Parents see `host` and `needs` only if the user has hosts; the other fields stay the same."""
     engine = parent_engine(project_dir)
     before = tools_for(engine)[0].parameters["properties"]
     assert before.keys().isdisjoint({"host", "needs"})
@@ -261,7 +261,7 @@ def test_tools_name_hosts_only_where_there_are_some(project_dir: Path) -> None:
 
 
 def test_arguments_of_hosts() -> None:
-    """`any` leaves the host open; without hosts the fields are not known."""
+    """`any` leaves the host open; without hosts the fields are unknown."""
     _, (one,) = subagent_arguments({**TASK, "host": "any", "needs": {"gpu": 1}}, isolated=False, hosts=True)
     assert ("", {"gpu": 1}, True) == (one.spec.host, one.spec.needs, one.names_host)
     assert not background_arguments(TASK, isolated=False, hosts=True).names_host
@@ -274,7 +274,7 @@ def test_arguments_of_hosts() -> None:
 
 
 def test_host_of_a_call_that_cannot_be(project_dir: Path) -> None:
-    """A parent that names an impossible host learns which of its arguments that is."""
+    """A parent that names an impossible host gets the name of the wrong argument."""
     engine = parent_engine(project_dir, hosts={"ssh": ["h1"]})
     answer = call(engine, "background_agent", {**task("answer ok"), "host": "no such"})
     error = answer.structured["error"]
@@ -296,7 +296,7 @@ def test_host_of_a_call_that_cannot_be(project_dir: Path) -> None:
 def test_an_agent_may_be_on_hosts_alone(
     engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, kind: str, command: tuple[str, ...]
 ) -> None:
-    """One that is not installed here can be launched for a host, which finds it or refuses; here, it cannot."""
+    """An agent that is not installed here can be launched on a host, which checks it; it cannot be launched here."""
     monkeypatch.setenv("PATH", str(tmp_path))
     agents = {"mine": AgentSettings(("/no/such/program", "--flag"))}
     settings = replace(ON_HOSTS, agent=name, agents=agents, default_model="")

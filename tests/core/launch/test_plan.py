@@ -1,4 +1,4 @@
-"""What a preset decides about a run: model, thinking, tools, prompt, session and limits in its meta."""
+"""A run's decisions from its preset: model, thinking, tools, prompt, session and limits in its meta."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def meta(project: Project, fields: str, settings: Settings = PI, body: str = "Lo
 
 
 def test_every_decision_of_a_preset(project: Project) -> None:
-    """Each field that concerns the start of the child is in the meta of the run."""
+    """Each preset field that concerns the agent's start is in the meta of the run."""
     decided = meta(
         project,
         'model: "@fast"\ndenied_tools: [bash]\nprompt_mode: replace\ncontext_files: true\nstructured_result: true\n'
@@ -70,7 +70,7 @@ def test_every_decision_of_a_preset(project: Project) -> None:
 
 
 def test_a_preset_that_decides_nothing(project: Project) -> None:
-    """Without fields the settings and the agent's own ways count."""
+    """Without preset fields the settings and the agent's defaults apply."""
     decided = meta(project, "", replace(PI, limits=Limits(timeout=60)))
 
     assert ("a/b", None, None, "append", None) == (
@@ -81,25 +81,25 @@ def test_a_preset_that_decides_nothing(project: Project) -> None:
 
 
 def test_nothing_is_no_prompt_to_replace_with(project: Project) -> None:
-    """Without a prompt of its own a preset keeps the agent's, also when finalization adds its line."""
+    """A preset without a prompt keeps the agent's system prompt, even if finalization adds its line."""
     decided = meta(project, "prompt_mode: replace\nstructured_result: true", body="")
 
     assert ("append", True) == (decided.prompt_mode, decided.system_prompt is not None)
 
 
 def test_attempts_of_the_settings(project: Project) -> None:
-    """Where a preset that finalizes does not say how often, the settings do."""
+    """If a preset that finalizes sets no number of attempts, the settings do."""
     assert 3 == meta(project, "structured_result: yes").max_attempts
     assert 7 == meta(project, "structured_result: yes", replace(PI, max_attempts=7)).max_attempts
 
 
 def test_a_session_that_is_not_kept(project: Project) -> None:
-    """`session: none` leaves no file to keep a session in."""
+    """`session: none` sets no session file."""
     assert None is meta(project, "session: none").session_path
 
 
 def test_the_tools_of_a_parent(project: Project) -> None:
-    """What a parent has active bounds what the preset lists."""
+    """A parent's active tools limit the preset's list."""
     bound = meta(project, "denied_tools: bash", parent_tools=("read", "bash", "webfetch", "subagent"))
     allowed = meta(project, "tools: read, write", parent_tools=("read", "bash"))
 
@@ -109,7 +109,7 @@ def test_the_tools_of_a_parent(project: Project) -> None:
 
 
 def test_the_model_of_a_parent(project: Project) -> None:
-    """`default_model: inherit` takes the parent's model, and names none where none is known."""
+    """`default_model: inherit` uses the parent's model, and none if it is unknown."""
     settings = replace(PI, default_model="inherit")
 
     assert "par/ent" == meta(project, "", settings, parent_model="par/ent").resolved_model
@@ -128,7 +128,7 @@ def test_the_model_of_a_parent(project: Project) -> None:
     ],
 )
 def test_a_preset_only_lowers_limits(preset: Limits, settings: Limits, expected: Limits, warnings: int) -> None:
-    """The lower limit counts, whoever set it; a wish above the settings is said to have no effect."""
+    """The lower limit applies, from preset or settings; a request above the settings is reported as without effect."""
     asked = RunSpec(**structs.asdict(preset))
     spec = resolve(RunSpec(), asked, Settings(limits=settings))
 
@@ -136,14 +136,14 @@ def test_a_preset_only_lowers_limits(preset: Limits, settings: Limits, expected:
 
 
 def test_a_limit_without_effect_is_a_warning_of_the_run(project: Project) -> None:
-    """Who reads the run sees which limit counted instead."""
+    """The run's warnings name the limit that applies instead."""
     decided = meta(project, "timeout: 2m", replace(PI, limits=Limits(timeout=60)))
 
     assert ("timeout 120 of the preset is above the 60 of the settings, so the setting applies",) == decided.warnings
 
 
 def test_rules_of_settings_and_preset_go_together(project: Project) -> None:
-    """A run has the rules of both; a tool that is denied whole is not offered, whatever the preset lists."""
+    """A run has the rules of settings and preset; a fully denied tool is not provided, even if the preset lists it."""
     own = PermissionSettings(allow=("read",), deny=("bash",))
     decided = meta(
         project,
@@ -158,7 +158,7 @@ def test_rules_of_settings_and_preset_go_together(project: Project) -> None:
 
 
 def test_how_long_a_run_waits_for_people(project: Project) -> None:
-    """The times are those of the preset, else of the settings."""
+    """The preset's reply and idle timeouts apply, or the settings' without them."""
     usual = meta(project, "")
     assert (600, 1800) == (usual.answer_timeout, usual.idle_timeout)
     decided = meta(project, "reply_timeout: 1h\nidle_timeout: 5", replace(PI, reply_timeout=7.0))
@@ -178,14 +178,14 @@ def test_how_long_a_run_waits_for_people(project: Project) -> None:
 def test_preset_and_settings_say_whether_a_child_is_talked_to(
     project: Project, monkeypatch: pytest.MonkeyPatch, fields: str, settings: Settings, expected: bool
 ) -> None:
-    """The preset's word counts, then the settings', of an agent that can be talked to."""
+    """The preset, or else the settings, decide whether a run is interactive, if its agent can be."""
     choose = AGENT.choose
     monkeypatch.setattr(AGENT, "choose", lambda *of: replace(choose(*of), talks=True))
     assert expected is meta(project, fields, settings).talk
 
 
 def test_a_role_must_resolve_offline(project: Project) -> None:
-    """The offline agent takes any literal id, but a role that nobody has set is refused there too."""
+    """The offline agent accepts any literal id, but refuses an undefined role."""
     assert "offline/reader" == meta(project, "model: never/seen", OFFLINE).resolved_model
     with pytest.raises(ModelError, match="no roles are configured here"):
         meta(project, 'model: "@fast"', OFFLINE)
@@ -193,7 +193,7 @@ def test_a_role_must_resolve_offline(project: Project) -> None:
 
 
 def test_all_problems_at_once(project: Project) -> None:
-    """What keeps a preset from being launched is told in one go."""
+    """All problems that prevent a launch are reported at once."""
     problems = plan(
         project, 'model: "@nobody"\ndenied_tools: [read, grep, find, ls, edit]', OFFLINE, cwd="gone"
     ).problems
@@ -204,7 +204,7 @@ def test_all_problems_at_once(project: Project) -> None:
 
 @pytest.mark.processes
 def test_settings_are_read_again_at_each_launch(project: Project, home: Path) -> None:
-    """What the settings say at the launch counts; broken ones keep anything from being started."""
+    """A launch uses the current settings; broken ones prevent it."""
     config = home / ".config" / "subdeck" / "config.yaml"
     config.parent.mkdir(parents=True)
     config.write_text("agent: offline\n")
@@ -221,7 +221,7 @@ def test_settings_are_read_again_at_each_launch(project: Project, home: Path) ->
 
 
 def test_planning_looks_at_the_files_of_now(project: Project) -> None:
-    """A preset that is changed before the launch counts as it is then."""
+    """A launch uses the preset's current file."""
     plan(project, "thinking: low")
 
     assert "high" == meta(project, "thinking: high").thinking
@@ -229,7 +229,7 @@ def test_planning_looks_at_the_files_of_now(project: Project) -> None:
 
 
 def test_where_a_run_comes_from(project: Project) -> None:
-    """A run says which earlier runs it repeats and goes on from."""
+    """A run's meta names the runs that it repeats and follows up."""
     asked = RunRequest(task="again", rerun="a", follow_up="b")
     run = planned(asked, project, OFFLINE).decide(background=True, launched_by=LaunchedBy("operator", "app"))
     assert Origin(rerun="a", follow_up="b") == run.meta.origin
@@ -250,7 +250,7 @@ def test_where_a_run_comes_from(project: Project) -> None:
     ],
 )
 def test_check_and_launch_agree(project: Project, fields: str, request_fields: dict[str, Any]) -> None:
-    """A launch is refused for the first thing that a check finds, and a check finds something where it is refused."""
+    """A launch is refused for the first problem that its check finds, and never without one."""
     Path(project.home, "scout.md").write_text(f"---\nname: scout\ndescription: d\n{fields}\n---\nLook.")
     write_settings(agent="offline")
     engine = Engine.open(project.root)
@@ -265,7 +265,7 @@ def test_check_and_launch_agree(project: Project, fields: str, request_fields: d
 
 
 def test_check_reads_the_settings_that_a_launch_would(project: Project) -> None:
-    """Settings that were changed since the engine was opened count for both; broken ones are a problem of the check."""
+    """Check and launch both read the current settings; broken ones are a problem of the check."""
     engine = Engine.open(project.root)
     request = RunRequest(task="look", model="x/y")
     write_settings(agent="none-such")
@@ -280,7 +280,7 @@ def test_check_reads_the_settings_that_a_launch_would(project: Project) -> None:
 
 
 def test_presets_are_read_once_for_a_group(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Runs that are launched together choose from the same presets, however many they are."""
+    """Presets are read once for all runs launched together."""
     (Path(project.home) / "scout.md").write_text("---\nname: scout\ndescription: d\n---\n")
     reads: list[Workspace] = []
 

@@ -1,4 +1,4 @@
-"""Judging a text as a preset before it is written."""
+"""Checking the text of a preset before it is written."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def fault_of(project: Project, text: str, *, path: str | None = None) -> str:
 
 
 def test_a_right_text_has_no_fault(project: Project) -> None:
-    """What can be saved comes as the preset that it will be."""
+    """A valid text gives the preset that would be saved."""
     check = judged(project, GOOD)
 
     assert (None, "scout", (), ()) == (check.fault, check.preset and check.preset.name, check.warnings, check.notes)
@@ -67,7 +67,7 @@ def test_a_right_text_has_no_fault(project: Project) -> None:
     ],
 )
 def test_a_fault_says_what_and_where(project: Project, text: str | bytes, fault: str) -> None:
-    """What the parser of presets would refuse is refused in its words, with the line."""
+    """An invalid preset text is refused with the parser's error and its line."""
     check = judged(project, text)
 
     assert check.preset is None
@@ -77,7 +77,7 @@ def test_a_fault_says_what_and_where(project: Project, text: str | bytes, fault:
 
 
 def test_warnings_say_what_would_not_work(project: Project) -> None:
-    """Unknown keys, unknown tools and a model that nobody resolves keep nothing from being saved."""
+    """Unknown keys, unknown tools and an unresolved model are warnings; the preset can still be saved."""
     text = "---\nname: x\ndescription: d\nmodel: '@nobody'\ntools: read, grepp\nmodle: y\n---\n"
     check = judged(project, text)
 
@@ -88,7 +88,7 @@ def test_warnings_say_what_would_not_work(project: Project) -> None:
 
 
 def test_a_name_is_taken_once_in_a_directory(project: Project) -> None:
-    """Another preset of the same directory keeps its name to itself; a preset's own file does not."""
+    """A name that another preset of the same directory uses is refused; a preset's own file may keep its name."""
     own = Path(project.home, "scout.md")
     own.write_text(GOOD)
 
@@ -100,14 +100,14 @@ def test_a_name_is_taken_once_in_a_directory(project: Project) -> None:
 
 
 def test_the_file_of_a_new_preset_is_free(project: Project) -> None:
-    """A new name that would get the file of another preset is refused before it is written."""
+    """A new preset is refused if its file would be another preset's."""
     Path(project.home, "scout.md").write_text(GOOD.replace("scout", "other"))
 
     assert fault_of(project, GOOD).startswith("line 2: the file scout.md already exists")
 
 
 def test_what_is_hidden_is_noted(project: Project) -> None:
-    """Standing in for a farther preset is fine and said; so is standing behind a nearer one."""
+    """A preset that hides one of a farther source, or is hidden by a nearer one, is valid and gets a note."""
     (user_place() / "scout.md").write_text(GOOD)
     assert judged(project, GOOD).notes == ("hides the global preset of this name",)
 
@@ -118,7 +118,7 @@ def test_what_is_hidden_is_noted(project: Project) -> None:
 
 
 def test_a_directory_that_is_not_there_is_no_fault(project: Project) -> None:
-    """The first preset of a place is judged before its directory exists."""
+    """The first preset of a directory is checked before the directory exists."""
     os.rmdir(project.home)
 
     assert judged(project, GOOD).fault is None

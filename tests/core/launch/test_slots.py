@@ -1,4 +1,4 @@
-"""The lock files of queues go when their queue is over."""
+"""A queue's lock files are removed when the queue is over."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def group(project_dir: Path) -> Path:
 
 
 def test_a_group_that_is_over(group: Path, project_dir: Path) -> None:
-    """Lock files that nobody holds any more are removed."""
+    """Lock files that no process holds any more are removed."""
     remove_old_slots(Project(str(project_dir)))
     assert not group.exists()
 
 
 @pytest.mark.parametrize("name", ["door", "1"])
 def test_a_group_that_goes_on(group: Path, project_dir: Path, name: str) -> None:
-    """A slot or a door that is held keeps all lock files of its group."""
+    """A held slot or door keeps all lock files of its group."""
     with (group / name).open() as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         remove_old_slots(Project(str(project_dir)))
@@ -48,7 +48,7 @@ def test_a_group_that_goes_on(group: Path, project_dir: Path, name: str) -> None
 
 
 def test_a_young_group(group: Path, project_dir: Path) -> None:
-    """A group whose wrappers may still be on their way keeps its lock files."""
+    """A group whose wrappers may still be starting keeps its lock files."""
     os.utime(group)
     remove_old_slots(Project(str(project_dir)))
     assert group.exists()
@@ -65,7 +65,7 @@ def test_the_slots_of_the_project(group: Path, project_dir: Path) -> None:
     ("age", "held", "left"), [(UNBORN_S + 60, False, False), (UNBORN_S + 60, True, True), (60, False, True)]
 )
 def test_what_a_killed_launcher_left(project_dir: Path, age: float, held: bool, left: bool) -> None:
-    """The hidden directory of a run that never came to be is removed after a day, unless its launcher still has it."""
+    """The hidden directory of a half-made run is removed after a day, unless its launcher still holds it."""
     project = Project(str(project_dir))
     meta, lock = make_run(project)
     hidden = Path(project.runs, f".{meta.run_id}")
@@ -86,7 +86,7 @@ def test_what_a_killed_launcher_left(project_dir: Path, age: float, held: bool, 
 
 @pytest.mark.processes
 def test_a_clean_up_for_good_leaves_none(project_dir: Path) -> None:
-    """`clean --purge` removes what killed launchers left, the prompt in it too, and nothing that is held."""
+    """`clean --purge` removes half-made runs of killed launchers with their prompts, but none that is held."""
     project = Project(str(project_dir))
     hidden: list[Path] = []
     locks: list[int] = []
@@ -106,7 +106,7 @@ def test_a_clean_up_for_good_leaves_none(project_dir: Path) -> None:
 
 
 def test_the_app_removes_old_ones(project_dir: Path) -> None:
-    """Whoever purges what is old removes these as well, without a launch."""
+    """Purging old runs also removes half-made ones, without a launch."""
     project = Project(str(project_dir))
     meta, lock = make_run(project)
     os.close(lock)

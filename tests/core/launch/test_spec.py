@@ -1,4 +1,4 @@
-"""The fields of a run: what call, preset and settings come to, and who decided each."""
+"""The fields of a run: their values from call, preset and settings, and the layer that decided each."""
 
 from __future__ import annotations
 
@@ -41,17 +41,17 @@ SET: dict[str, Any] = {
     "max_tokens": 1000,
     "stall": 9.0,
 }
-"""A value for each field that is no default."""
+"""A value other than the default for each field."""
 
 
 def test_every_field_is_tried_here() -> None:
-    """A new field gets a value in this file."""
+    """Every field has a value in this file."""
     assert list(SET) == list(table())
 
 
 @pytest.mark.parametrize("name", SET)
 def test_a_preset_decides(name: str) -> None:
-    """What it sets counts where the call says nothing, and the settings no less."""
+    """A preset's value applies if the call has none, even over the settings."""
     spec = resolve(RunSpec(), RunSpec(**{name: SET[name]}), Settings())
     assert (SET[name], Layer.PRESET) == (getattr(spec, name), spec.origin(name))
     assert spec.is_asked(name)
@@ -60,7 +60,7 @@ def test_a_preset_decides(name: str) -> None:
 
 @pytest.mark.parametrize("name", SET)
 def test_nobody_decides(name: str) -> None:
-    """Without any layer there is the default, of the settings where they have the field."""
+    """Without a value in any layer the default applies: the settings', if they have the field."""
     spec = resolve(RunSpec(), None, Settings())
     assert Layer.DEFAULT is spec.origin(name)
     assert {} == spec.decided
@@ -68,7 +68,7 @@ def test_nobody_decides(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name, field in table().items() if field.setting])
 def test_the_settings_decide(name: str) -> None:
-    """What they say otherwise than by default counts where nobody asks for anything else."""
+    """A setting that differs from its default applies if neither call nor preset has a value."""
     settings = Settings()
     *section, key = table()[name].setting.split(".")
     if section:
@@ -83,7 +83,7 @@ def test_the_settings_decide(name: str) -> None:
 
 
 def test_the_nearest_counts() -> None:
-    """The call goes before the preset, and the preset before the settings; blank texts are left out."""
+    """The call outranks the preset, and the preset the settings; blank texts are ignored."""
     settings = Settings(runner="tmux", agent="pi")
     spec = resolve(RunSpec(model="x/y", agent=" "), RunSpec(model="a/b", agent="claude"), settings)
     assert ("x/y", "claude", "tmux") == (spec.model, spec.agent, spec.runner)
@@ -91,20 +91,20 @@ def test_the_nearest_counts() -> None:
 
 
 def test_what_a_preset_decides_alone() -> None:
-    """A call has tools and a prompt only where there is no preset."""
+    """A call's tools and prompt apply only without a preset."""
     call = RunSpec(tools=("read",), prompt="Look.")
     assert (None, "") == ((spec := resolve(call, RunSpec(), Settings())).tools, spec.prompt)
     assert (("read",), "Look.") == ((spec := resolve(call, None, Settings())).tools, spec.prompt)
 
 
 def test_an_empty_text_that_says_something() -> None:
-    """No check, and any host, are asked for by an empty text."""
+    """An empty text requests no check, or any host."""
     spec = resolve(RunSpec(check="", host=""), RunSpec(check="tests", host="h1"), Settings())
     assert ("", "", Layer.CALL) == (spec.check, spec.host, spec.origin("check"))
 
 
 def test_a_call_may_raise_a_limit_but_not_above_the_settings() -> None:
-    """The operator's call counts; a parent agent's only lowers; the settings' limit holds for all."""
+    """A user's call may raise a preset's limit, a parent agent's may only lower it; the settings' always holds."""
     call, preset = RunSpec(budget=2.0), RunSpec(budget=1.0)
     assert (2.0, Layer.CALL) == ((spec := resolve(call, preset, Settings())).budget, spec.origin("budget"))
     spec = resolve(call, preset, Settings(), only_lowers=True)
@@ -115,7 +115,7 @@ def test_a_call_may_raise_a_limit_but_not_above_the_settings() -> None:
 
 
 def test_rules_of_all_layers() -> None:
-    """Those of the settings go first."""
+    """The rules of all layers apply, the settings' first."""
     settings = Settings(permissions=PermissionSettings(deny=("bash(sudo *)",)))
     spec = resolve(RunSpec(), RunSpec(permissions=Permissions(("read",), (), ("write",))), settings)
     assert Permissions(("read",), (), ("bash(sudo *)", "write")) == spec.permissions

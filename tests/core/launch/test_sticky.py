@@ -1,4 +1,4 @@
-"""Sticky sessions: one conversation of a preset and a directory, one run at a time."""
+"""Sticky sessions: one conversation per preset and directory, one run at a time."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def engine(project_dir: Path) -> Engine:
 
 @pytest.fixture
 def shared(project_dir: Path, home: Path) -> Path:
-    """Where the shared sessions of the project's directory are."""
+    """The directory of the project's shared sessions."""
     digits = hashlib.sha256(os.fsencode(project_dir)).hexdigest()[:16]
     return home / ".pi" / "subagent-sessions" / digits
 
@@ -59,7 +59,7 @@ def status_of(engine: Engine, run: RunSnapshot) -> RunSnapshot:
 
 
 def test_where_a_shared_session_is(engine: Engine, shared: Path) -> None:
-    """One file below the agent's directory, named by directory, preset and id; it outlives the run."""
+    """A shared session's file, named by directory, preset and id below the agent's directory, outlives its run."""
     first = run(engine, FIRST)
     engine.delete([first.run_id])
     engine.purge([first.run_id])
@@ -71,7 +71,7 @@ def test_where_a_shared_session_is(engine: Engine, shared: Path) -> None:
 
 
 def test_shared_sessions_are_private(engine: Engine, shared: Path) -> None:
-    """Files and directories are the user's alone, whatever the umask allows."""
+    """Files and directories of sessions are private to the user, even with an open umask."""
     before = os.umask(0)
     try:
         run(engine, FIRST)
@@ -83,7 +83,7 @@ def test_shared_sessions_are_private(engine: Engine, shared: Path) -> None:
 
 
 def test_the_newest_goes_on_without_an_id(engine: Engine) -> None:
-    """A run that names no session goes on with the one that was last written to; one that does, with that."""
+    """A run without a session id continues the session last written to; a run with an id continues that one."""
     first = run(engine, FIRST)
     other = Path(first.meta.session_path or "").with_name("scout_11111111-other.jsonl")
     other.write_text('{"type":"session","id":"11111111-other"}\n')
@@ -99,7 +99,7 @@ def test_the_newest_goes_on_without_an_id(engine: Engine) -> None:
 
 
 def test_presets_and_directories_do_not_share(engine: Engine, project_dir: Path) -> None:
-    """A sticky session belongs to one preset in one directory, also where one name begins another."""
+    """A sticky session belongs to one preset in one directory, even if one name is a prefix of another."""
     write_preset(project_dir, "sticky: true", name="scout_x")
     (project_dir / "inside").mkdir()
     (project_dir / "link").symlink_to(project_dir / "inside")
@@ -116,7 +116,7 @@ def test_presets_and_directories_do_not_share(engine: Engine, project_dir: Path)
 
 
 def test_the_next_one_waits(engine: Engine) -> None:
-    """A run on a busy session is queued, says for what, and goes on when the one before has ended."""
+    """A run on a busy session is queued, shows the reason, and continues when the run before has ended."""
     (busy,) = engine.launch([ask(parts(script("say One.", "hang")))], background=True)
     at_work(engine, busy)
     (waiting,) = engine.launch([ask(SECOND)], background=True)
@@ -132,7 +132,7 @@ def test_the_next_one_waits(engine: Engine) -> None:
 
 
 def test_one_that_waits_can_be_stopped(engine: Engine) -> None:
-    """A run that waits for a session ends at once when it is stopped, without a child."""
+    """A run that waits for a session ends at once when it is stopped, without an agent process."""
     (busy,) = engine.launch([ask(parts("hang"))], background=True)
     at_work(engine, busy)
     (waiting,) = engine.launch([ask(SECOND)], background=True)
@@ -148,7 +148,7 @@ def test_one_that_waits_can_be_stopped(engine: Engine) -> None:
 
 
 def test_what_a_killed_wrapper_left_is_ended_first(engine: Engine) -> None:
-    """The child of a run whose wrapper was killed is gone, and the run finished as lost, before the next one starts."""
+    """If a run's wrapper was killed, its agent is ended and the run finished as lost before the next one starts."""
     (killed,) = engine.launch([ask(parts(script("say One.", "deaf", "hang")))], background=True)
     pids = at_work(engine, killed)
     (waiting,) = engine.launch([ask(SECOND)], background=True)
@@ -165,10 +165,10 @@ def test_what_a_killed_wrapper_left_is_ended_first(engine: Engine) -> None:
 
 
 def test_a_holder_is_remembered_until_it_is_ended(engine: Engine, project_dir: Path) -> None:
-    """A run that is stopped on its way to the session leaves what a killed one left to the run after it."""
+    """If a run is stopped while it waits, the next run still ends the agent of a killed one."""
     (killed,) = engine.launch([ask(parts(script("deaf", "hang")))], background=True)
     pids = at_work(engine, killed)
-    # One place of the project, taken by another preset: the second run gets the session, and then waits for that.
+    # The project's only slot is taken by another preset: the second run gets the session, then waits for the slot.
     write_preset(project_dir, name="other")
     open_engine(project_dir, CONVERSING, max_running=1)
     (other,) = engine.launch([ask(parts("hang"), preset="other")], background=True)
@@ -189,7 +189,7 @@ def test_a_holder_is_remembered_until_it_is_ended(engine: Engine, project_dir: P
 
 
 def test_two_that_are_launched_together(engine: Engine) -> None:
-    """Runs of one group share the session that none of them has begun yet, one after the other."""
+    """Runs of one group share a new session, one after the other."""
     runs = engine.launch([ask(FIRST), ask(SECOND)], background=True)
     ended = [wait_for_end(engine, each.run_id) for each in runs]
 
@@ -203,7 +203,7 @@ def test_two_that_are_launched_together(engine: Engine) -> None:
     "name", ["#(touch x)", "a;b`c`", "$(id)", ".hidden", "--help", "日本語", "a b", "é" * 64, "x" * 64]
 )
 def test_a_preset_of_any_name_has_a_safe_file(engine: Engine, project_dir: Path, shared: Path, name: str) -> None:
-    """The file is called with letters, digits, `.`, `_` and `-` only, and is found again."""
+    """The file's name has only letters, digits, `.`, `_` and `-`, and the next run finds it again."""
     write_preset(project_dir, "sticky: true", name=name, file="named")
     first, second = run(engine, FIRST, preset=name), run(engine, SECOND, preset=name)
 
@@ -215,7 +215,7 @@ def test_a_preset_of_any_name_has_a_safe_file(engine: Engine, project_dir: Path,
 
 
 def test_names_that_look_alike_do_not_share(home: Path, tmp_path: Path) -> None:
-    """Names that lose the same signs on the way to a file name stay apart, path separators included."""
+    """Different names that lose the same characters in a file name stay apart, path separators included."""
     names = ["a b", "a/b", "a\\b", "a-b", "../a b", "y" * 61, "y" * 62]
     files = [sticky_session(wanted=None, preset=name, cwd=str(tmp_path)).shared or "" for name in names]
 
@@ -224,7 +224,7 @@ def test_names_that_look_alike_do_not_share(home: Path, tmp_path: Path) -> None:
 
 
 def test_sticky_finalizes_in_one_session(engine: Engine, project_dir: Path) -> None:
-    """A sticky child that is asked again is asked in the shared session, and keeps its lock meanwhile."""
+    """A sticky run's later attempts use the shared session, and keep its lock between them."""
     write_preset(project_dir, "sticky: true", "structured_result: true")
     task = parts(script("say Hm.", "finish"), hand_over(status="SUCCESS", result="Found."))
     first, second = engine.launch([ask(task), ask(task)], background=True)
@@ -236,7 +236,7 @@ def test_sticky_finalizes_in_one_session(engine: Engine, project_dir: Path) -> N
 
 
 def test_two_launches_that_choose_at_once(engine: Engine, project_dir: Path, shared: Path) -> None:
-    """Of launches that found no conversation at the same moment one begins it, and the others go on with it."""
+    """If several launches find no conversation at once, one begins it and the others continue it."""
     before = [sticky_session(wanted=None, preset="scout", cwd=str(project_dir)) for _ in range(3)]
     assert (3, True) == (len({session.id for session in before}), all(session.is_new for session in before))
     turn = wait_until(lambda: begun_turn(shared), "a turn")
@@ -257,7 +257,7 @@ def test_two_launches_that_choose_at_once(engine: Engine, project_dir: Path, sha
 
 
 def begun_turn(shared: Path) -> int:
-    """Take the turn to choose among the conversations of a directory."""
+    """Take the lock for choosing among the conversations of a directory."""
     shared.mkdir(parents=True, exist_ok=True)
     turn = os.open(shared, os.O_RDONLY)
     fcntl.flock(turn, fcntl.LOCK_EX)
@@ -265,7 +265,7 @@ def begun_turn(shared: Path) -> int:
 
 
 def test_an_empty_session_is_mended(engine: Engine, shared: Path) -> None:
-    """A conversation of which a killed launcher or a full disk left an empty file begins anew under its id."""
+    """A conversation whose file a killed launcher or a full disk left empty begins again under its id."""
     first = run(engine, FIRST)
     path = Path(first.meta.session_path or "")
     path.write_bytes(b"")
@@ -277,7 +277,7 @@ def test_an_empty_session_is_mended(engine: Engine, shared: Path) -> None:
 
 
 def test_an_empty_session_in_use_is_left(project_dir: Path, shared: Path) -> None:
-    """A file that somebody is about to write to is not taken from him."""
+    """An empty file that another process is about to write is left to that process."""
     os.close(begun_turn(shared))
     path = shared / "scout_11111111-mine.jsonl"
     path.touch()

@@ -1,4 +1,4 @@
-"""The official Python client, talking to a real `subdeck mcp`, and a client that is only pipes."""
+"""The official Python client for a real `subdeck mcp`, and a client of bare pipes."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ if TYPE_CHECKING:
     from mcp import Client
 
 ERAS = {"legacy": "2025-11-25", "auto": "2026-07-28"}
-"""How the client begins -> the version of the protocol it comes to: by handshake, and without one."""
+"""The client's mode and the resulting protocol version: with a handshake, and without one."""
 
 LIMIT = 60.0
-"""Seconds until a wait for something that must come is given up."""
+"""Time limit in seconds for an expected event."""
 
 TOOLS = {"subagent", "background_agent", "background_agent_status", "background_agent_send"}
 
 
 def make_project(project: Path) -> Path:
-    """Set up one preset whose child is the puppet: the task says what it does."""
+    """Set up one preset whose agent is the puppet: the task is its script."""
     factories.write_settings(models=["fake/puppet"])
     write_preset(project)
     return project
@@ -38,8 +38,8 @@ def make_project(project: Path) -> Path:
 
 @asynccontextmanager
 async def connected(project: Path, mode: str, *, handler: Any = None, **environment: str) -> AsyncIterator[Client]:
-    """Start a server of its own; it has ended when this is left."""
-    from mcp import Client, StdioServerParameters  # not by whoever runs other tests: it takes most of a second
+    """Start a private server, which ends with the block."""
+    from mcp import Client, StdioServerParameters  # imported late: it takes most of a second
 
     command, *words = SUBDECK
     started = StdioServerParameters(
@@ -52,7 +52,7 @@ async def connected(project: Path, mode: str, *, handler: Any = None, **environm
 
 
 class Pipes:
-    """A client that sends single frames; it can go in ways that a library never would."""
+    """A client that sends single frames; it can leave in ways that a library never would."""
 
     def __init__(self, project: Path) -> None:
         pipe = subprocess.PIPE
@@ -69,7 +69,7 @@ class Pipes:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Hang up, and let the server end in its own way; kill one that does not."""
+        """Hang up, and let the server end on its own; kill it if it does not."""
         assert self.server.stdin and self.server.stdout and self.server.stderr
         self.server.stdin.close()
         try:

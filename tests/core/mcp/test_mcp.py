@@ -1,4 +1,4 @@
-"""`subdeck mcp` as the official Python client sees it, by handshake and without."""
+"""`subdeck mcp` as the official Python client sees it, with a handshake and without."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def project(project_dir: Path) -> Path:
 
 
 async def progress_of(client: Client, name: str, arguments: dict[str, Any]) -> tuple[Any, list[tuple[float, str]]]:
-    """Call a tool; return its result, and what came as progress meanwhile."""
+    """Call a tool; return its result and its progress messages."""
     told: list[tuple[float, str]] = []
 
     async def tell(progress: float, total: float | None, message: str | None) -> None:
@@ -43,13 +43,13 @@ def runs_of(project: Path) -> tuple[RunSnapshot, ...]:
 
 
 async def seen(project: Path, what: str) -> None:
-    """Wait until a file of the project is there."""
+    """Wait until a file of the project exists."""
     while not (project / what).exists():
         await anyio.sleep(0.01)
 
 
 async def test_four_tools(era: str, project: Path) -> None:
-    """The client sees the four tools with titles and schemas of what goes in and what comes out."""
+    """The client sees the four tools with titles and schemas for input and output."""
     async with connected(project, era) as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
         assert TOOLS == set(tools)
@@ -66,7 +66,7 @@ async def test_four_tools(era: str, project: Path) -> None:
 
 
 async def test_child_sees_no_tools(era: str, project: Path) -> None:
-    """A server that a child agent of ours starts offers nothing."""
+    """A server started by an agent provides no tools and no prompts."""
     from mcp.shared.exceptions import MCPError
 
     async with connected(project, era, PI_SUBAGENTS_CHILD="1") as client:
@@ -78,7 +78,7 @@ async def test_child_sees_no_tools(era: str, project: Path) -> None:
 
 
 async def test_offline_agent_needs_no_model(era: str, project_dir: Path) -> None:
-    """Without pi and without a key the tools are there, and the offline agent answers from the files."""
+    """Without pi and without a key the tools are listed, and the offline agent answers from the files."""
     write_preset(project_dir)
     (project_dir / "auth.py").write_text("def authenticate(request):\n    return request.token\n")
     async with connected(project_dir, era) as client:
@@ -92,7 +92,7 @@ async def test_offline_agent_needs_no_model(era: str, project_dir: Path) -> None
 
 
 async def test_foreground_call(era: str, project: Path) -> None:
-    """All that matters is in the structured content: answer, status, id; no timeline fills the model's context."""
+    """Answer, status and id are in the structured content; no timeline fills the model's context."""
     async with connected(project, era) as client:
         schemas = {tool.name: tool.output_schema for tool in (await client.list_tools()).tools}
         call = {"preset": "scout", "task": "tool read\nanswer it is in a.py", "description": "find it"}
@@ -109,7 +109,7 @@ async def test_foreground_call(era: str, project: Path) -> None:
 
 
 async def test_parallel_tasks(era: str, project: Path) -> None:
-    """Tasks run side by side, and one that fails does not hide the other."""
+    """Tasks run side by side, and a failed one does not hide the other."""
     tasks = [{"preset": "scout", "task": "answer the first"}, {"preset": "scout", "task": "error no such luck"}]
     async with connected(project, era) as client:
         result, _ = await progress_of(client, "subagent", {"tasks": tasks})
@@ -120,7 +120,7 @@ async def test_parallel_tasks(era: str, project: Path) -> None:
 
 
 async def test_background_run_outlives_the_server(era: str, project: Path) -> None:
-    """A background call answers at once; status shows the run; it goes on when the client has gone."""
+    """A background call answers at once; status shows the run; it continues when the client has gone."""
     async with connected(project, era) as client:
         call = {"preset": "scout", "task": "touch begun\nwait-for go\nanswer made it"}
         started = await client.call_tool("background_agent", call)
@@ -136,7 +136,7 @@ async def test_background_run_outlives_the_server(era: str, project: Path) -> No
 
 
 async def test_a_client_steers_its_run(era: str, project_dir: Path) -> None:
-    """It sees what its run asks, may not answer, and gives it another task in the middle of its turn."""
+    """A client sees its run's question but may not answer it; it gives the run another task in the middle of a turn."""
     write_preset(project_dir)
     write_tree(project_dir, SHOP)
     async with connected(project_dir, era, SUBDECK_OFFLINE_PACE="0") as client:
@@ -163,7 +163,7 @@ async def test_a_client_steers_its_run(era: str, project_dir: Path) -> None:
 
 
 async def test_sessions_are_apart(era: str, project: Path) -> None:
-    """Two clients on one project do not see each other's background runs; the operator sees whose they are."""
+    """Two clients on one project do not see each other's background runs; the user sees which session has which."""
     async with connected(project, era) as one, connected(project, era) as other:
         for client in (one, other):
             await client.call_tool("background_agent", {"preset": "scout", "task": "answer yes"})
@@ -177,7 +177,7 @@ async def test_sessions_are_apart(era: str, project: Path) -> None:
 
 
 async def test_cancelled_call_stops_its_run(era: str, project: Path) -> None:
-    """The run of a call that the client cancels ends as aborted: cancelled; the server goes on."""
+    """A cancelled call ends its run as aborted: cancelled; the server continues."""
     async with connected(project, era) as client:
         async with anyio.create_task_group() as calls:
             calls.start_soon(client.call_tool, "subagent", {"preset": "scout", "task": "touch begun\nhang"})
@@ -201,7 +201,7 @@ async def test_cancelled_call_stops_its_run(era: str, project: Path) -> None:
     ids=lambda arguments: ",".join(arguments),
 )
 async def test_wrong_arguments(era: str, project: Path, arguments: dict[str, Any]) -> None:
-    """What is wrong with a call is told in structure, and nothing is started."""
+    """Wrong arguments give a structured error, and nothing is started."""
     async with connected(project, era) as client:
         result = await client.call_tool("subagent", arguments)
     assert result.is_error
@@ -210,7 +210,7 @@ async def test_wrong_arguments(era: str, project: Path, arguments: dict[str, Any
 
 
 async def test_unknown_tool(era: str, project: Path) -> None:
-    """A tool that is not offered is an error of the protocol."""
+    """An unknown tool is an error of the protocol."""
     from mcp.shared.exceptions import MCPError
 
     async with connected(project, era) as client:
@@ -219,7 +219,7 @@ async def test_unknown_tool(era: str, project: Path) -> None:
 
 
 async def test_presets_are_prompts(era: str, project: Path) -> None:
-    """A preset picked from the client's menu asks the model to delegate the task to it."""
+    """A preset chosen as a prompt in the client's menu asks the model to delegate the task to it."""
     from mcp.shared.exceptions import MCPError
     from mcp_types import TextContent
 
@@ -239,7 +239,7 @@ async def test_presets_are_prompts(era: str, project: Path) -> None:
 
 
 class Told:
-    """Hears of changed lists, whichever way the era has."""
+    """Receives notifications of changed lists, in either era."""
 
     def __init__(self) -> None:
         self.tools = anyio.Event()
@@ -272,7 +272,7 @@ class Told:
 
 
 async def test_new_preset_is_told(era: str, project: Path) -> None:
-    """A client that knows the lists hears of a preset that is written, and finds it in both."""
+    """A client that read the lists is notified of a new preset, and finds it in both."""
     told = Told()
     async with connected(project, era, handler=told.handle) as client, anyio.create_task_group() as tasks:
         await told.follow(client, era, tasks)
@@ -287,7 +287,7 @@ async def test_new_preset_is_told(era: str, project: Path) -> None:
 
 
 async def test_new_model_is_told(era: str, project: Path) -> None:
-    """A client hears of a model that the settings add, and finds it in the description; prompts stay as they are."""
+    """A client is notified of a model added to the settings, and finds it in the description; prompts are unchanged."""
     told = Told()
     async with connected(project, era, handler=told.handle) as client, anyio.create_task_group() as tasks:
         await told.follow(client, era, tasks)
@@ -308,7 +308,7 @@ echo 'fake      listed  1K       1K       no        no'
 
 
 async def test_models_are_learned(era: str, project_dir: Path, tmp_path: Path) -> None:
-    """Where only the agent itself knows its models it is asked for them, once and not by each server."""
+    """If only the agent knows its models, it is asked for them once, not by each server."""
     write_preset(project_dir)
     asked = tmp_path / "asked"
     write_settings(["/bin/sh", "-c", LISTS.format(asked=asked)])

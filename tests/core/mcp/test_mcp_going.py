@@ -1,4 +1,4 @@
-"""Clients and servers of MCP that go: what somebody waited for ends, the rest goes on."""
+"""MCP clients and servers that leave: foreground calls are cancelled, everything else continues."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def end_of(project: Path) -> RunSnapshot:
 
 
 def test_client_that_hangs_up(project: Path) -> None:
-    """The end of stdin in the middle of a call cancels its run; the server ends."""
+    """The end of stdin in the middle of a call cancels its run, and the server ends."""
     with Pipes(project) as client:
         client.ask("tools/call", name="subagent", arguments=HANGING)
         begun(project)
@@ -67,7 +67,7 @@ def test_client_that_hangs_up(project: Path) -> None:
 
 
 def test_client_that_is_killed(project: Path) -> None:
-    """A client that dies in the middle of a call leaves no run and no server behind."""
+    """A client that dies in the middle of a call leaves no run and no server."""
     command = [sys.executable, "-c", CLIENT, json.dumps(HANGING), *SUBDECK, "mcp"]
     client = subprocess.Popen(command, cwd=project)
     begun(project)
@@ -78,7 +78,7 @@ def test_client_that_is_killed(project: Path) -> None:
 
 
 def test_client_that_stops_reading(project: Path) -> None:
-    """A closed stdout is noticed while nothing is written: the run is cancelled and the server ends."""
+    """A closed stdout is noticed even if nothing is written: the run is cancelled and the server ends."""
     with Pipes(project) as client:
         client.ask("tools/call", name="subagent", arguments=HANGING)
         begun(project)
@@ -91,7 +91,7 @@ def test_client_that_stops_reading(project: Path) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_signals_end_it_in_order(project: Path, number: signal.Signals) -> None:
-    """ctrl-C, TERM and HUP cancel what is waited for and end the server, whose stdin is still open."""
+    """ctrl-C, TERM and HUP cancel the open call and end the server, even with stdin open."""
     with Pipes(project) as client:
         client.ask("tools/call", name="subagent", arguments=HANGING)
         begun(project)
@@ -102,7 +102,7 @@ def test_signals_end_it_in_order(project: Path, number: signal.Signals) -> None:
 
 
 def test_killed_server_leaves_the_run(project: Path) -> None:
-    """SIGKILL of the server ends nothing but itself: the run is visible, with who launched it, and can be stopped."""
+    """SIGKILL ends only the server: its run is visible with its launcher, and can be stopped."""
     with Pipes(project) as client:
         client.ask("tools/call", name="subagent", arguments=HANGING)
         begun(project)
@@ -117,7 +117,7 @@ def test_killed_server_leaves_the_run(project: Path) -> None:
 
 
 def test_settings_that_break_meanwhile(project: Path) -> None:
-    """A settings file that breaks is named in every answer, starts nothing, and is forgotten when it is mended."""
+    """A settings file that breaks is named in every answer and prevents every start, until it is fixed."""
     settings = Path(paths.user_settings_file())
     good = settings.read_text()
     with Pipes(project) as client:
@@ -135,7 +135,7 @@ def test_settings_that_break_meanwhile(project: Path) -> None:
 
 
 def test_settings_that_were_broken_at_the_start(project: Path) -> None:
-    """A server that a client starts beside broken settings says so in its answers, and works once they are mended."""
+    """A server started with broken settings reports them in its answers, and works once they are fixed."""
     settings = Path(paths.user_settings_file())
     good = settings.read_text()
     settings.write_text("agnet: offline\n")
@@ -150,7 +150,7 @@ def test_settings_that_were_broken_at_the_start(project: Path) -> None:
 
 
 def test_garbage_is_answered_or_ignored(project: Path) -> None:
-    """Lines that are no frames change nothing for those that are, and stdout has only frames."""
+    """Invalid lines do not affect valid ones, and stdout has only frames."""
     with Pipes(project) as client:
         assert client.server.stdin
         client.server.stdin.write(b"no json\n\xff\xfe\n{}\n[]\n")
@@ -161,7 +161,7 @@ def test_garbage_is_answered_or_ignored(project: Path) -> None:
 
 
 def test_two_calls_at_once(project: Path) -> None:
-    """A call that waits keeps no other from being answered."""
+    """A waiting call does not delay other calls."""
     with Pipes(project) as client:
         client.ask("tools/call", name="subagent", arguments=HANGING)
         begun(project)
@@ -170,7 +170,7 @@ def test_two_calls_at_once(project: Path) -> None:
 
 
 def test_client_that_closes_without_reading(project: Path) -> None:
-    """A client that closes our stdin and leaves a long answer in the pipe is not waited for."""
+    """A client that closes our stdin without reading its answers is not waited for."""
     with Pipes(project) as client:
         assert client.server.stdin
         for _ in range(100):
@@ -180,7 +180,7 @@ def test_client_that_closes_without_reading(project: Path) -> None:
 
 
 def test_answers_arrive_after_the_end_of_stdin(project: Path) -> None:
-    """What was asked before stdin was closed is answered, however long that is, for a client that reads."""
+    """Requests before the end of stdin are all answered for a client that reads."""
     with Pipes(project) as client:
         assert client.server.stdin and client.server.stdout
         for _ in range(100):
@@ -190,7 +190,7 @@ def test_answers_arrive_after_the_end_of_stdin(project: Path) -> None:
 
 
 def test_closed_streams(project: Path) -> None:
-    """Without a stdin there is nobody to serve, and that is said."""
+    """Without stdin the server fails with the reason."""
     command = ["/bin/sh", "-c", 'exec "$@" <&-', "sh", *SUBDECK, "mcp"]
     done = subprocess.run(command, cwd=project, capture_output=True, text=True)
     assert (2, "") == (done.returncode, done.stdout)
@@ -198,7 +198,7 @@ def test_closed_streams(project: Path) -> None:
 
 
 def test_little_is_loaded_before_the_first_call(project: Path) -> None:
-    """Until something is listed or called there is neither a library of the protocol nor an event loop in memory."""
+    """Before the first list or call neither a protocol library nor an event loop is loaded."""
     code = "import sys, subdeck.core.cli.tool_server as door\ndoor.main()\nprint(*sys.modules, file=sys.stderr)"
     client = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "c", "version": "0"}}
     asked = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": client})
@@ -212,7 +212,7 @@ def test_little_is_loaded_before_the_first_call(project: Path) -> None:
 
 
 def test_a_person_is_told_what_it_is_for(project: Path) -> None:
-    """Who types it in a terminal reads on stderr what it is for; ctrl-D ends it."""
+    """A person who types the command reads its purpose on stderr; ctrl-D ends it."""
     master, slave = os.openpty()
     server = subprocess.Popen(
         [*SUBDECK, "mcp"], cwd=project, stdin=slave, stdout=subprocess.PIPE, stderr=subprocess.PIPE

@@ -1,4 +1,4 @@
-"""`subdeck mcp install` and `uninstall`: our entry in the files of Claude Code and Codex, and nothing else of them."""
+"""`subdeck mcp install` and `uninstall` change only our entry in the files of Claude Code and Codex."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ KEYS = ("mcpServers", "subdeck")
 
 
 def subdeck(*words: str, cwd: Path) -> Any:
-    """Run the command; return the document that it prints."""
+    """Run the command; return its JSON document."""
     done = subprocess.run([*SUBDECK, "mcp", *words, "--json"], cwd=cwd, capture_output=True, text=True, input="")
     return json.loads(done.stdout or done.stderr)
 
@@ -45,7 +45,7 @@ def entry_in(path: Path) -> Any:
 @pytest.mark.parametrize("project", [(), ("--project",)], ids=["user", "project"])
 @pytest.mark.parametrize("name", CLIENTS)
 def test_there_and_back(name: str, project: tuple[str, ...], project_dir: Path, home: Path) -> None:
-    """A file is made for the entry where there is none; a second time changes nothing; it goes with the entry."""
+    """A missing file is created for the entry; a second install changes nothing; uninstall removes both."""
     installed = subdeck("install", name, *project, cwd=project_dir)
     path = Path(installed["path"])
     assert path.is_relative_to(project_dir if project else home)
@@ -62,15 +62,16 @@ def test_there_and_back(name: str, project: tuple[str, ...], project_dir: Path, 
 
 
 def test_codex_lets_the_tools_through() -> None:
-    """Without these words Codex does not wait for the tools, or refuses to call them."""
+    """Without these values Codex does not wait for the tools, or refuses to call them."""
     entry = client(CODEX, project=None).entry
     assert (True, "approve") == (entry["required"], entry["default_tools_approval_mode"])
     assert entry["tool_timeout_sec"] >= 3600
 
 
 def test_codex_passes_on_keys(home: Path, project_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Codex starts its servers without the variables in which keys stand, unless they are named; a name that is set
-    here, or in the user's own providers, stands in the user's file alone.
+    """Codex passes only named key variables to its servers.
+
+    A name that is set here, or in the user's own providers, is only in the user's file.
     """
     monkeypatch.setenv("CORP_API_KEY", "sk-secret")
     user_file(CODEX, home).write_text('[model_providers.shop]\nenv_key = "SHOP_KEY"\n[model_providers.odd]\nx = 1\n')
@@ -84,7 +85,7 @@ def test_codex_passes_on_keys(home: Path, project_dir: Path, monkeypatch: pytest
 
 
 def test_what_somebody_has_codex_pass_on_stays(home: Path) -> None:
-    """In whatever form, also if the command is brought up to date."""
+    """The user's own list stays in any form, even if the command is updated."""
     path = user_file(CODEX, home)
     own = 'env_vars = [\n  "MINE",\n]\n'
     path.write_text(f'[mcp_servers.subdeck]\n{own}command = "/old/subdeck"\nargs = ["mcp"]\n')
@@ -116,7 +117,7 @@ DOCUMENTS = [(CLAUDE, text) for text in JSONS.values()] + [(CODEX, text) for tex
     ("name", "text"), DOCUMENTS, ids=[f"json {key}" for key in JSONS] + [f"toml {key}" for key in TOMLS]
 )
 def test_the_rest_stays_byte_for_byte(name: str, text: str, home: Path) -> None:
-    """Whatever else is in the file is as it was: with the entry beside it, and when that has gone again."""
+    """All other text in the file stays the same, with the entry and after its removal."""
     path = user_file(name, home)
     path.write_bytes(text.encode())
     path.chmod(0o640)
@@ -134,7 +135,7 @@ def test_the_rest_stays_byte_for_byte(name: str, text: str, home: Path) -> None:
 
 @pytest.mark.parametrize("name", CLIENTS)
 def test_an_entry_of_an_older_installation_is_brought_up_to_date(name: str, home: Path) -> None:
-    """A path that has changed is replaced; what somebody has added or set otherwise stays."""
+    """A changed path is updated; the user's additions and changes stay."""
     path = user_file(name, home)
     if name == CLAUDE:
         entry = {"command": "/old/subdeck", "args": ["mcp"], "env": {"A": "1"}}
@@ -157,7 +158,7 @@ def test_an_entry_of_an_older_installation_is_brought_up_to_date(name: str, home
 
 
 def test_an_entry_by_name_is_left_as_it_is(home: Path) -> None:
-    """What `claude mcp add` made, with whatever options, works and is not touched; it can be taken away."""
+    """An entry made by `claude mcp add` works with any options and stays unchanged; uninstall removes it."""
     path = user_file(CLAUDE, home)
     path.write_text('{"mcpServers": {"subdeck": {"type": "stdio", "command": "subdeck", "args": ["-C", "/x", "mcp"]}}}')
     before = path.read_bytes()
@@ -184,7 +185,7 @@ def test_an_entry_by_name_is_left_as_it_is(home: Path) -> None:
     ],
 )
 def test_what_cannot_be_edited_is_refused(name: str, text: str, what: str, home: Path) -> None:
-    """A file that is broken, written in another form, or has a foreign entry, is named, and left as it is."""
+    """A file that is broken, in another form, or with another program's entry is named and stays unchanged."""
     path = user_file(name, home)
     path.write_text(text)
     with pytest.raises(UsageError, match=what) as refused:
@@ -195,7 +196,7 @@ def test_what_cannot_be_edited_is_refused(name: str, text: str, what: str, home:
 
 
 def test_text_that_is_none_is_refused(home: Path) -> None:
-    """Bytes that are no UTF-8 are not guessed at."""
+    """Bytes that are not UTF-8 are refused."""
     path = user_file(CLAUDE, home)
     path.write_bytes(b'{"a": "\xff"}')
     with pytest.raises(UsageError, match="UTF-8"):
@@ -204,7 +205,7 @@ def test_text_that_is_none_is_refused(home: Path) -> None:
 
 @pytest.mark.parametrize("name", CLIENTS)
 def test_a_checkout_leads_nowhere_else(name: str, project_dir: Path, tmp_path: Path) -> None:
-    """In a project a link, a pipe or a directory in the place of the file is refused at once and left alone."""
+    """In a project a link, a pipe or a directory in place of the file is refused at once and stays unchanged."""
     here = client(name, project=str(project_dir))
     path, secret = Path(here.path), tmp_path / "secret"
     path.parent.mkdir(exist_ok=True)
@@ -222,7 +223,7 @@ def test_a_checkout_leads_nowhere_else(name: str, project_dir: Path, tmp_path: P
 
 
 def test_a_linked_directory_in_a_checkout_is_refused(project_dir: Path, tmp_path: Path) -> None:
-    """Nor does `.codex` lead anywhere else."""
+    """A linked `.codex` directory in a project is refused."""
     (tmp_path / "elsewhere").mkdir()
     (project_dir / ".codex").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(UsageError, match="is a link"):
@@ -231,7 +232,7 @@ def test_a_linked_directory_in_a_checkout_is_refused(project_dir: Path, tmp_path
 
 
 def test_a_linked_file_of_the_user_stays_a_link(home: Path, tmp_path: Path) -> None:
-    """Settings that are kept elsewhere are changed there."""
+    """Linked user settings are changed in the link's target."""
     real = tmp_path / "dotfiles.json"
     real.write_text('{"a": 1}')
     user_file(CLAUDE, home).symlink_to(real)
@@ -241,7 +242,7 @@ def test_a_linked_file_of_the_user_stays_a_link(home: Path, tmp_path: Path) -> N
 
 
 def test_places_of_the_clients_own_choice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The variables that move the clients' files move ours."""
+    """The variables that move the clients' files move our entry."""
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path / "c"))
     monkeypatch.setenv("CODEX_HOME", str(tmp_path / "x"))
     places = [client(name, project=None).path for name in CLIENTS]
@@ -257,7 +258,7 @@ def test_places_of_the_clients_own_choice(tmp_path: Path, monkeypatch: pytest.Mo
     ],
 )
 def test_wrong_words(words: tuple[str, ...], what: str, project_dir: Path) -> None:
-    """A command that is not complete, or too much, is explained."""
+    """An incomplete command, or one with too many words, gets an explanation."""
     assert what in subdeck(*words, cwd=project_dir)["error"]["what"]
 
 
@@ -275,7 +276,7 @@ VALUES = st.recursive(
     entry=st.fixed_dictionaries({"command": st.text(max_size=5)}),
 )
 def test_any_document_comes_back(others: Any, servers: Any, indent: Any, entry: Any) -> None:
-    """Whatever is in a document: with the entry it is that and nothing else, without it again the same text."""
+    """Adding the entry to any document adds nothing else, and removing it restores the text."""
     document = {name: value for name, value in others.items() if name != "mcpServers"}
     if servers is not None:
         document["mcpServers"] = servers

@@ -24,7 +24,7 @@ from tests.waiting import wait_until
 
 @pytest.fixture
 def ends() -> Iterator[tuple[int, int]]:
-    """A pipe, whose ends a test may close itself."""
+    """A pipe whose ends a test may close itself."""
     ends = os.pipe()
     yield ends
     for end in ends:
@@ -35,13 +35,13 @@ def ends() -> Iterator[tuple[int, int]]:
 
 
 def frames(descriptor: int, count: int) -> list[Any]:
-    """Read so many lines."""
+    """Read this many lines."""
     with open(descriptor, "rb", closefd=False, buffering=0) as file:
         return [json.loads(file.readline()) for _ in range(count)]
 
 
 def fill(ends: tuple[int, int]) -> int:
-    """Fill a pipe, so that nobody can write to it until somebody reads; return the number of bytes."""
+    """Fill a pipe, so that writing blocks until a read; return the number of bytes."""
     os.set_blocking(ends[1], False)
     filled = 0
     try:
@@ -53,7 +53,7 @@ def fill(ends: tuple[int, int]) -> int:
 
 
 def test_the_last_word_comes_before_the_answer(ends: tuple[int, int]) -> None:
-    """A client that reads slowly gets the latest progress, the last of it before the answer; numbers only grow."""
+    """A slow client gets the latest progress, and the last of it before the answer; numbers only grow."""
     outbox = Outbox(ends[1])
     with outbox.progress("token") as relay:
         assert relay
@@ -72,7 +72,7 @@ def test_the_last_word_comes_before_the_answer(ends: tuple[int, int]) -> None:
 
 
 def test_silence_is_no_reason_to_give_up(ends: tuple[int, int]) -> None:
-    """While a call has nothing new to tell, its last words are sent again, so that no client takes it for dead."""
+    """While a call has no news, its last progress is repeated, so that no client times out."""
     outbox = Outbox(ends[1], keep_alive=0.001)
     with outbox.progress(7) as relay:
         assert relay
@@ -81,13 +81,13 @@ def test_silence_is_no_reason_to_give_up(ends: tuple[int, int]) -> None:
 
 
 def test_progress_is_only_for_who_asked(ends: tuple[int, int]) -> None:
-    """Without a token there is nothing to report to."""
+    """Without a token there is no progress."""
     with Outbox(ends[1]).progress(None) as relay:
         assert relay is None
 
 
 def test_nothing_is_told_of_a_dropped_call(ends: tuple[int, int]) -> None:
-    """The progress of a call that the client has cancelled is not sent, not even what waited."""
+    """No progress of a cancelled call is sent, not even if it was already queued."""
     outbox = Outbox(ends[1])
     with outbox.progress(7) as relay:
         assert relay
@@ -102,7 +102,7 @@ def test_nothing_is_told_of_a_dropped_call(ends: tuple[int, int]) -> None:
 
 
 def test_progress_that_cannot_be_written_ends_nothing(ends: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
-    """A progress message that cannot be made is left out; the answers after it are written."""
+    """A progress message that cannot be made is dropped; later answers are written."""
     monkeypatch.setattr(Relay, "line", lambda _: {}["token"])
     outbox = Outbox(ends[1])
     with outbox.progress(7) as relay:
@@ -113,7 +113,7 @@ def test_progress_that_cannot_be_written_ends_nothing(ends: tuple[int, int], mon
 
 
 def test_a_request_that_fails_unexpectedly_is_answered(ends: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
-    """The client gets an error in words for a person, and the server reads the next request."""
+    """After an unexpected failure the client gets a readable error, and the server reads the next request."""
     server = Server("mcp-1", Outbox(ends[1]))
     monkeypatch.setattr("subdeck.core.mcp.server.handshake", lambda _: {}["secret"])
     for number, method in enumerate(("initialize", "ping")):
@@ -127,7 +127,7 @@ def test_a_request_that_fails_unexpectedly_is_answered(ends: tuple[int, int], mo
 def test_a_watch_of_the_lists_that_fails_begins_again(
     project_dir: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A client hears of a change although what watches the lists has failed, and stderr says why it did."""
+    """A failed watch of the lists restarts, its error goes to stderr, and the client is notified of changes."""
     engine, changed, left = open_engine(project_dir, agent="offline"), queue.Queue[str](), [KeyError(13)]
     watch = follower.watch
 
@@ -149,7 +149,7 @@ def test_a_watch_of_the_lists_that_fails_begins_again(
 
 
 def test_flush_waits_for_a_reader_who_reads(ends: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
-    """All that was sent arrives, however slowly; and a reader who takes nothing is not waited for."""
+    """Everything sent reaches a slow reader; a reader that takes nothing is not waited for."""
     outbox = Outbox(ends[1])
     text = "x" * 1_000_000
     outbox.send({"text": text})
@@ -181,13 +181,13 @@ def test_lines_are_put_together(ends: tuple[int, int]) -> None:
 
 
 def test_a_line_without_an_end_is_not_held(ends: tuple[int, int]) -> None:
-    """Of a line above the limit nothing is kept but that it was there; the next is read as ever."""
+    """A line above the limit is dropped and reported; the next one is read as usual."""
     chunks = [b"x" * 60, b"x" * 60, b"x" * 60 + b"\nnext\n", b"y" * 100 + b"\n"]
     assert [None, b"next", b"y" * 100, b""] == lines_of(chunks, ends)
 
 
 class Answers:
-    """Takes what a call is answered with."""
+    """Collects the answers to a call."""
 
     def __init__(self) -> None:
         self.taken: list[tuple[Fields | None, Fields | None]] = []
@@ -197,7 +197,7 @@ class Answers:
 
 
 def test_a_dropped_call_is_not_answered() -> None:
-    """A call that the client cancels is told to end, and answered by nothing, whatever its work returns."""
+    """A cancelled call gets a request to end, and is never answered."""
     begun, answers, calls = threading.Event(), Answers(), Calls()
 
     def work(call: Call) -> Fields:
@@ -213,7 +213,7 @@ def test_a_dropped_call_is_not_answered() -> None:
 
 
 def test_failing_work_is_answered() -> None:
-    """What the work raises, its caller gets: as it is where it is meant for clients, else as our own failure."""
+    """A failure becomes an answer: a protocol error unchanged, any other as an internal error."""
     answers, calls = Answers(), Calls()
 
     def refuse(call: Call) -> Fields:
@@ -231,7 +231,7 @@ def test_failing_work_is_answered() -> None:
 
 
 def test_all_calls_can_be_cancelled() -> None:
-    """All that is under way is cancelled, and is answered before that returns."""
+    """Cancelling all calls returns once every call is answered."""
     answers, calls = Answers(), Calls()
     begun = [threading.Event() for _ in range(3)]
 
@@ -249,5 +249,5 @@ def test_all_calls_can_be_cancelled() -> None:
 
 
 def test_a_path_that_is_no_text_breaks_no_line() -> None:
-    """A name of other bytes than UTF-8 is replaced, so that the rest of the message can be read."""
+    """A path that is not UTF-8 has its bytes replaced, so that the message stays readable."""
     assert {"cwd": "/tmp/?"} == json.loads(encode({"cwd": os.fsdecode(b"/tmp/\xff")}).decode())

@@ -1,4 +1,4 @@
-"""What the MCP server answers, message by message, in every version of the protocol; no client stands in between."""
+"""Answers of the MCP server, message by message, in every version of the protocol, without a client."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ENVELOPE = {f"{META}protocolVersion": MODERN, f"{META}clientCapabilities": {}}
 
 
 class Client:
-    """Gives lines to a server in this process, and reads what it writes."""
+    """Sends lines to a server in this process, and reads its answers."""
 
     def __init__(self, project: Path) -> None:
         reading, self._writing = os.pipe()
@@ -38,7 +38,7 @@ class Client:
         self._is_closed = False
 
     def begin(self, version: str = "2025-11-25") -> Any:
-        """Begin as a client of that version does; return what the server says about itself."""
+        """Begin as a client of this version; return the server's description of itself."""
         if version in VERSIONS:
             self._envelope = {"_meta": ENVELOPE}
             return self.ask("server/discover")
@@ -54,7 +54,7 @@ class Client:
         self.line(json.dumps(frame).encode())
 
     def ask(self, method: str, request_id: int | str = 1, **params: Any) -> Any:
-        """Ask, and return the answer: the next message."""
+        """Send a request, and return the answer: the next message."""
         self.send(self.request(method, request_id, **params))
         answer = self.next()
         assert ("2.0", request_id) == (answer["jsonrpc"], answer["id"])
@@ -67,14 +67,14 @@ class Client:
         return json.loads(self._replies.readline())
 
     def close(self) -> None:
-        """End the server as the end of stdin does; nothing of it looks at the files of a later test."""
+        """Close the server as the end of stdin does, so that it watches no files of a later test."""
         self.server.close()
         self._outbox.flush()
         os.close(self._writing)
         self._is_closed = True
 
     def rest(self) -> list[Any]:
-        """Close the server; return what it writes until the end."""
+        """Close the server; return the rest of its output."""
         self.close()
         return [json.loads(line) for line in self._replies]
 
@@ -111,7 +111,7 @@ def test_versions_are_those_of_the_protocol() -> None:
 
 @pytest.mark.parametrize("version", [*HANDSHAKE_VERSIONS, *VERSIONS])
 def test_results_have_the_form_of_their_version(client: Client, version: str) -> None:
-    """Every result is what the schema of the version in use wants it to be."""
+    """Every result matches the schema of its protocol version."""
     from mcp_types.methods import validate_server_result
 
     begun = client.begin(version)
@@ -133,12 +133,12 @@ def test_results_have_the_form_of_their_version(client: Client, version: str) ->
 
 @pytest.mark.parametrize(("asked", "given"), [*((version, version) for version in HANDSHAKE_VERSIONS), ("1", None)])
 def test_the_handshake_comes_to_a_version(client: Client, asked: str, given: str | None) -> None:
-    """A known version is taken, whichever; of an unknown one the newest with a handshake is offered instead."""
+    """Every known version is accepted; for an unknown one the newest with a handshake is offered."""
     assert (given or HANDSHAKE_VERSIONS[-1]) == client.begin(asked)["result"]["protocolVersion"]
 
 
 def test_nothing_is_served_before_the_handshake(client: Client) -> None:
-    """A client may ping before; what it asks for then is refused with a hint, and is there afterwards."""
+    """Before the handshake a ping is answered, and other requests are refused with a hint."""
     assert {} == client.ask("ping")["result"]
     assert "initialize" in client.ask("tools/list")["error"]["message"]
     assert -32601 == client.ask("server/discover")["error"]["code"]
@@ -147,7 +147,7 @@ def test_nothing_is_served_before_the_handshake(client: Client) -> None:
 
 
 def test_a_version_that_nobody_knows_is_refused(client: Client) -> None:
-    """A request that names an unknown version is told the known ones; a half envelope is told what is missing."""
+    """An unknown version is refused with the known ones; an incomplete envelope is refused with what is missing."""
     params = {"_meta": {**ENVELOPE, f"{META}protocolVersion": "2099-01-01"}}
     error = client.ask("tools/list", **params)["error"]
     assert (-32022, "2099-01-01", MODERN) == (error["code"], error["data"]["requested"], error["data"]["supported"][0])
@@ -156,7 +156,7 @@ def test_a_version_that_nobody_knows_is_refused(client: Client) -> None:
 
 
 def test_each_request_is_served_in_its_own_era(client: Client) -> None:
-    """A client that gave up on `server/discover` begins anew with a handshake; neither way spoils the other."""
+    """A client that tried `server/discover` can start again with a handshake; neither way spoils the other."""
     client.begin(MODERN)
     assert "resultType" in client.ask("tools/list")["result"]
     plain = Client.request(client, "tools/list") | {"params": {}}
@@ -166,7 +166,7 @@ def test_each_request_is_served_in_its_own_era(client: Client) -> None:
     assert "2025-06-18" == client.next()["result"]["protocolVersion"]
     client.send(plain)
     assert "resultType" not in client.next()["result"]
-    assert -32601 == client.ask("ping")["error"]["code"]  # which the later versions do not have
+    assert -32601 == client.ask("ping")["error"]["code"]  # the later versions have no ping
 
 
 @pytest.mark.parametrize(
@@ -194,7 +194,7 @@ def test_each_request_is_served_in_its_own_era(client: Client) -> None:
     ],
 )
 def test_what_is_wrong_is_said(client: Client, line: bytes, code: int, request_id: int | str | None) -> None:
-    """A line that cannot be used is answered with the error of its kind, under its id if that can be read."""
+    """An unusable line gets the error of its kind, with its id if that is readable."""
     client.begin()
     client.line(line)
     answer = client.next()
@@ -217,21 +217,21 @@ def test_what_is_wrong_is_said(client: Client, line: bytes, code: int, request_i
     ],
 )
 def test_what_asks_for_nothing_is_not_answered(client: Client, line: bytes) -> None:
-    """Notifications, answers to nothing, and blank lines leave no trace."""
+    """Notifications, unexpected answers and blank lines get no answer."""
     client.begin()
     client.line(line)
     assert {} == client.ask("ping")["result"]
 
 
 def test_a_line_above_the_limit_is_refused(client: Client) -> None:
-    """A line that was too long to be held is answered as what cannot be read."""
+    """A line that was too long to be kept is answered as unreadable."""
     client.server.take(None)
     assert (-32700, None) == ((answer := client.next())["error"]["code"], answer["id"])
 
 
 @pytest.mark.parametrize("version", HANDSHAKE_VERSIONS)
 def test_batches_are_for_the_versions_that_have_them(client: Client, version: str) -> None:
-    """Up to 2025-03-26 a line may hold several messages, which are answered in one line; later it is refused."""
+    """Up to 2025-03-26 a batch is answered in one line; later versions refuse it."""
     client.begin(version)
     noted = {"jsonrpc": "2.0", "method": "notifications/unheard"}
     client.send([client.request("tools/list", 1), noted, client.request("ping", "two"), {"jsonrpc": "2.0", "id": 3}])
@@ -248,7 +248,7 @@ def test_batches_are_for_the_versions_that_have_them(client: Client, version: st
 
 
 def test_a_cancelled_request_is_not_answered(client: Client, project_dir: Path) -> None:
-    """Nothing more is sent of a request that the client has cancelled; the next is answered."""
+    """A cancelled request is not answered; the next one is."""
     client.begin()
     task = {"preset": "scout", "task": "touch begun\nhang"}
     client.send(client.request("tools/call", 5, name="subagent", arguments=task, _meta={"progressToken": 5}))
@@ -262,7 +262,7 @@ def test_a_cancelled_request_is_not_answered(client: Client, project_dir: Path) 
 
 
 def test_progress_comes_before_its_result(client: Client) -> None:
-    """Who asks for progress gets it under the token, with growing numbers, before the result; nobody else does."""
+    """A request with a token gets progress with growing numbers before its result; others get none."""
     client.begin()
     call = {"name": "subagent", "arguments": {"preset": "scout", "task": "answer yes"}}
     client.send(client.request("tools/call", 5, **call, _meta={"progressToken": "mine"}))
@@ -278,7 +278,7 @@ def test_progress_comes_before_its_result(client: Client) -> None:
 
 
 def test_a_subscription_is_told_what_it_asked_for(client: Client, project_dir: Path) -> None:
-    """A change is told to each subscription that wants it, under its id; one ends when the client cancels it."""
+    """A change is sent to each subscription for it, under its id; a cancelled subscription ends."""
     client.begin(MODERN)
     for name, wanted in (("t", {"toolsListChanged": True, "resourcesListChanged": True}), ("none", {})):
         client.send(client.request("subscriptions/listen", name, notifications=wanted))
@@ -299,7 +299,7 @@ def test_a_subscription_is_told_what_it_asked_for(client: Client, project_dir: P
 
 
 def test_a_client_with_a_handshake_is_told_unasked(client: Client, project_dir: Path) -> None:
-    """It hears of each list that it was given and that has changed, and of no other."""
+    """A client with a handshake is notified of changes in the lists it has read, and of no others."""
     client.begin()
     client.ask("prompts/list")
     write_preset(project_dir, "critic")
@@ -308,7 +308,7 @@ def test_a_client_with_a_handshake_is_told_unasked(client: Client, project_dir: 
 
 
 def test_many_at_once(client: Client) -> None:
-    """Requests that come faster than they are answered are all answered, each once."""
+    """Requests that come faster than their answers are all answered, each once."""
     client.begin()
     replies: list[Any] = []
     reading = threading.Thread(target=lambda: replies.extend(client.next() for _ in range(200)))
@@ -338,7 +338,7 @@ FRAMES = st.fixed_dictionaries(
 @settings(max_examples=100)
 @given(frames=st.lists(FRAMES | JSON, max_size=5), version=st.sampled_from(HANDSHAKE_VERSIONS))
 def test_no_line_ends_the_server(frames: list[Any], version: str, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Whatever comes in, every reply is a message, and the next request is answered."""
+    """Any input gets only valid messages as replies, and the next request is answered."""
     client = Client(tmp_path_factory.mktemp("project"))
     try:
         client.begin(version)
@@ -354,7 +354,7 @@ def test_no_line_ends_the_server(frames: list[Any], version: str, tmp_path_facto
 
 @pytest.mark.parametrize("version", ["2025-11-25", MODERN])
 def test_claude_code_is_pointed_to_the_whole_task(client: Client, version: str) -> None:
-    """The client that hands over the first word only gets a prompt that does not take it for the task."""
+    """Claude Code, which passes only the first word of a prompt, gets a text that does not treat it as the task."""
     about = {"name": "claude-code", "version": "2"}
     if version in VERSIONS:
         client.begin(version)

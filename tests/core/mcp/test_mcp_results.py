@@ -1,4 +1,4 @@
-"""What the model of an MCP client reads back."""
+"""Results that the model of an MCP client reads."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from tests.factories import make_finished, make_meta, make_result, make_snapshot
 pytestmark = pytest.mark.processes
 
 TOKENS = 250
-"""What a row may cost beyond its texts."""
+"""Maximum tokens of a row without its texts."""
 
 
 def tokens(value: object) -> float:
-    """Estimate, with three characters for a token, which is more than what English or JSON really costs."""
+    """Estimate tokens at three characters each, which is more than English or JSON really costs."""
     return len(json.dumps(value, separators=(",", ":"))) / 3
 
 
@@ -41,14 +41,14 @@ def project(project_dir: Path) -> Path:
 
 
 def called(client: Pipes, name: str, **arguments: Any) -> Any:
-    """Call a tool; return what the model reads."""
+    """Call a tool; return the result for the model."""
     client.ask("tools/call", name=name, arguments=arguments)
     return client.answer()["result"]["structuredContent"]
 
 
 @pytest.mark.parametrize(("unpriced", "cost"), [(0, 0.5), (7, None)])
 def test_a_cost_that_is_not_all_is_left_out(unpriced: int, cost: float | None) -> None:
-    """A model would take it for the whole."""
+    """An incomplete cost is left out, because a model would take it as the total."""
     usage = {"input": 10, "output": 2, "cost": 0.5, "turns": 1, "unpriced": unpriced}
     row = {"runId": "r", "status": "completed", "durationMs": 1, "usage": usage, "answer": "x"}
     (shown,) = brief({"runs": [row]}, 10_000, lambda run_id, answer: "")["runs"]
@@ -56,7 +56,7 @@ def test_a_cost_that_is_not_all_is_left_out(unpriced: int, cost: float | None) -
 
 
 def test_an_end_by_the_budget_has_figures_and_the_answer_so_far(project: Path) -> None:
-    """The model learns why there is no more, and gets what there is."""
+    """At the budget limit the model gets the reason with the figures, and the answer so far."""
     with Pipes(project) as client:
         (row,) = called(client, "subagent", preset="scout", task="ask-for-more Half of it.\nhang", budget=0.4)["runs"]
     assert ("aborted", "budget", "Half of it.") == (row["status"], row["reason"], row["answer"])
@@ -64,7 +64,7 @@ def test_an_end_by_the_budget_has_figures_and_the_answer_so_far(project: Path) -
 
 
 def test_an_answer_has_no_echo_and_no_paths(project: Path) -> None:
-    """The result of a foreground call costs little more than its answer: neither the task nor places are repeated."""
+    """A foreground result costs little more than its answer: it repeats neither the task nor paths."""
     task = "touch begun\nanswer it is in a.py"
     with Pipes(project) as client:
         (row,) = called(client, "subagent", preset="scout", task=task)["runs"]
@@ -75,7 +75,7 @@ def test_an_answer_has_no_echo_and_no_paths(project: Path) -> None:
 
 
 def test_changes_that_are_elsewhere_have_their_place(project: Path) -> None:
-    """The model learns which branch and directory have the changes, if they are not in its own files."""
+    """Changes outside of the model's own files are reported with branch and directory."""
     plan = WorktreePlan(branch="subdeck/look", root="/shop", commit="c0ffee")
     changes = Changes(files=1, added=1)
     run = make_snapshot(make_meta(preset="scout", cwd="/work/tree", worktree=plan))
@@ -89,7 +89,7 @@ def test_changes_that_are_elsewhere_have_their_place(project: Path) -> None:
 
 
 def test_a_background_run_has_all_that_is_known_of_it(project: Path) -> None:
-    """The handle of a background run and its status have every field of a call, null if not known yet."""
+    """A background run's handle and status have every field, null if unknown."""
     task = "wait-for go\nanswer it is in a.py"
     with Pipes(project) as client:
         started = called(client, "background_agent", preset="scout", task=task)
@@ -120,7 +120,7 @@ def test_a_background_run_has_all_that_is_known_of_it(project: Path) -> None:
 
 
 def test_a_list_says_where_its_runs_are(project: Path) -> None:
-    """The rows of a list are short: their task is cut, their directories are relative to one that is given once."""
+    """Rows of a list are short: their task is cut, and directories are relative to one common root."""
     engine = Engine.open(str(project), session="s", kind="mcp")
     (project / "sub").mkdir()
     known: dict[str, Any] = {"background": True, "launched_by": LaunchedBy("s", "mcp"), "preset": "scout"}
@@ -142,7 +142,7 @@ def test_a_list_says_where_its_runs_are(project: Path) -> None:
 
 
 def test_a_long_task_names_the_file_that_has_it_all(project: Path) -> None:
-    """A handle repeats no more than the beginning of a long task, with the path of its file."""
+    """A handle has only the beginning of a long task, with the path of its file."""
     task = "answer ok\n" + "# and so on\n" * 999
     with Pipes(project) as client:
         started = called(client, "background_agent", preset="scout", task=task)
@@ -154,7 +154,7 @@ def test_a_long_task_names_the_file_that_has_it_all(project: Path) -> None:
 
 @pytest.mark.parametrize("output", [BACKGROUND_OUTPUT, SEND_OUTPUT])
 def test_the_error_of_a_run_is_what_the_schema_says(output: dict[str, Any]) -> None:
-    """A client that validates results takes that of a run which failed at once, and that of a call that was wrong."""
+    """The schema accepts the error of a run that failed at once, and of a wrong call."""
     run = make_snapshot(make_meta(), "failed", message="cannot start")
     place = {"runDir": "/runs/r", "artifacts": []}
     failed = {**run_fields(run), **place, **end_fields(run, None), "counts": msgspec.to_builtins(Counts())}
@@ -165,7 +165,7 @@ def test_the_error_of_a_run_is_what_the_schema_says(output: dict[str, Any]) -> N
 
 
 def test_an_error_is_said_once(project: Path) -> None:
-    """What is wrong with a call is there once, whether it is one thing or several; so is why a run failed."""
+    """An error of a call, single or multiple, appears once; so does a run's failure."""
     with Pipes(project) as client:
         single = called(client, "subagent", preset="nobody", task="answer yes")
         assert {"error"} == set(single)
@@ -179,7 +179,7 @@ def test_an_error_is_said_once(project: Path) -> None:
 
 
 def test_a_long_answer_names_the_file_that_has_it_all(project: Path) -> None:
-    """Above the limit of the client the beginning is given, with the path of a file that has the whole."""
+    """An answer above the client's limit is cut, with the path of the file with the whole answer."""
     with Pipes(project) as client:
         client.ask("tools/call", name="subagent", arguments={"preset": "scout", "task": "say-big 200000\nfinish"})
         result = client.answer()["result"]
@@ -193,7 +193,7 @@ def test_a_long_answer_names_the_file_that_has_it_all(project: Path) -> None:
 
 @pytest.mark.parametrize("client", LIMITS)
 def test_each_client_has_its_limit(client: str, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The limit is that of the client that has introduced itself; Claude Code's may be set lower in its environment."""
+    """The limit depends on the client's name; Claude Code's environment may lower it."""
     assert LIMITS[client] == limit_of(client) != OTHER_LIMIT
     monkeypatch.setenv("MAX_MCP_OUTPUT_TOKENS", "1000")
     assert (2400 if client == "claude-code" else LIMITS[client]) == limit_of(client)
@@ -214,13 +214,13 @@ def whole(run_id: str, answer: str) -> str:
 
 @pytest.mark.parametrize("text", ["x", "é", '"\n', "\N{PILE OF POO}"])
 def test_the_limit_holds_whatever_the_text(text: str) -> None:
-    """The limit is one of bytes as they are sent."""
+    """The limit counts bytes as sent."""
     result = brief({"mode": "single", "completed": 1, "runs": rows(text * 9000)}, 5000, whole)
     assert 4000 < len(json.dumps(result, ensure_ascii=False).encode()) - json.dumps(result).count(": ") * 2 < 5001
 
 
 def test_only_the_longest_are_cut() -> None:
-    """Short answers stay whole; what they leave is shared by the others."""
+    """Short answers stay whole; the rest of the limit is shared by the others."""
     result = brief({"mode": "parallel", "completed": 3, "runs": rows("a" * 10, "b" * 9000, "c" * 9000)}, 6000, whole)
     short, *long = (row["answer"] for row in result["runs"])
     assert "a" * 10 == short
@@ -230,7 +230,7 @@ def test_only_the_longest_are_cut() -> None:
 
 
 def test_a_long_list_leaves_out_the_oldest() -> None:
-    """Where not even the rows fit, the first ones are given, and how many are not."""
+    """If not even the rows fit, the first ones are listed with the number of omitted ones."""
     counts = {"running": 0, "completed": 50, "failed": 0, "aborted": 0, "total": 50}
     listing = {"counts": counts, "root": "/" * 900, "runs": rows(*("a" * 2000 for _ in range(50))), "omitted": 3}
     result = brief(listing, 8000, whole)

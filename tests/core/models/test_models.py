@@ -1,4 +1,4 @@
-"""Models: who may name one, what is refused, and what the agent is told."""
+"""Models: which layer names one, what is refused, and what the agent gets."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def preset(model: str | None, thinking: str | None = None) -> Preset:
 def test_the_nearest_model_counts(
     call: str | None, of_preset: str | None, default: str | None, expected: ResolvedModel
 ) -> None:
-    """The call goes before the preset, the preset before default_model, and blank counts as absent."""
+    """The call outranks the preset, the preset default_model; blank counts as absent."""
     assert expected == resolve_model(call, preset(of_preset), Settings(default_model=default))
 
 
@@ -51,7 +51,7 @@ def test_no_model_names_all_three_places() -> None:
 
 
 def test_an_ad_hoc_run_without_a_model() -> None:
-    """Where there is no preset the error does not speak of its file."""
+    """Without a preset the error does not mention a preset file."""
     with pytest.raises(
         ModelError, match="no model: the call sets none, the run has no preset, and default_model"
     ) as caught:
@@ -64,7 +64,7 @@ def test_an_ad_hoc_run_without_a_model() -> None:
     ("parent", "resolved"), [("anthropic/opus", "anthropic/opus"), (None, ""), ("  ", ""), (" a/b ", "a/b")]
 )
 def test_the_default_may_be_the_parents(parent: str | None, resolved: str) -> None:
-    """`default_model: inherit` is the parent's model, and without a known one the agent's own default."""
+    """`default_model: inherit` is the parent's model, or the agent's default if that is unknown."""
     model = resolve_model(None, preset(None), Settings(default_model="inherit"), parent=parent)
 
     assert ResolvedModel("inherit", resolved, "default_model", inherits=True) == model
@@ -72,14 +72,14 @@ def test_the_default_may_be_the_parents(parent: str | None, resolved: str) -> No
 
 @pytest.mark.parametrize(("parent", "resolved"), [("a/b", "a/b"), (None, "")])
 def test_a_preset_may_take_the_parents(parent: str | None, resolved: str) -> None:
-    """`model: inherit` in a preset goes before the setting `default_model`, and needs no parent."""
+    """`model: inherit` in a preset outranks the setting `default_model`, and needs no parent."""
     model = resolve_model(None, preset("inherit"), Settings(default_model="c/d"), parent=parent)
 
     assert ResolvedModel("inherit", resolved, "preset", inherits=True) == model
 
 
 def test_a_call_does_not_inherit() -> None:
-    """A call that wants the parent's model leaves its own out."""
+    """A call cannot request `inherit`."""
     with pytest.raises(ModelError, match="works only in presets and in the setting default_model"):
         resolve_model("inherit", preset(None), Settings(), parent="a/b")
 
@@ -96,14 +96,14 @@ def test_a_call_does_not_inherit() -> None:
     ],
 )
 def test_the_offline_agent_uses_no_model(call: str | None, expected: ResolvedModel) -> None:
-    """It needs none and takes any literal id unseen, and what it resolves to is what it will report."""
+    """The offline agent needs no model, accepts any literal id, and resolves it to the model it reports."""
     settings = Settings(roles={"fast": "a/b:low", "bare": "never-seen"})
 
     assert expected == resolve_model(call, None, settings, "offline/reader", catalog=catalog("a/b"))
 
 
 def test_the_offline_agent_asks_nobody_for_a_literal() -> None:
-    """What another package would refuse does not keep the offline agent from running."""
+    """A resolver's refusal of a literal does not stop the offline agent."""
 
     def refuse(probe: Probe) -> None:
         probe.error = "no"
@@ -128,7 +128,7 @@ def test_the_offline_agent_asks_nobody_for_a_literal() -> None:
     ],
 )
 def test_what_cannot_be_a_model(own_model: str, model: str, why: str) -> None:
-    """A role nobody knows and a text that is no id are refused, by every agent, without echoing control characters."""
+    """An unknown role or an invalid id is refused for every agent, without echoing control characters."""
     with pytest.raises(ModelError) as caught:
         resolve_model(model, None, Settings(), own_model)
 
@@ -147,7 +147,7 @@ def test_what_cannot_be_a_model(own_model: str, model: str, why: str) -> None:
 def test_an_error_names_where_the_model_came_from(
     call: str | None, of_preset: str | None, default: str | None, where: str
 ) -> None:
-    """Who reads the error knows which file, setting or argument to change."""
+    """The error names the file, setting or argument to change."""
     with pytest.raises(ModelError) as caught:
         resolve_model(call, preset(of_preset), Settings(default_model=default))
 
@@ -166,7 +166,7 @@ def test_an_error_names_where_the_model_came_from(
     ],
 )
 def test_a_suffix_goes_before_the_preset(model: str, of_preset: str | None, expected: str | None) -> None:
-    """How hard a model thinks is said by the suffix of the reference or of its role, else by the preset."""
+    """A thinking level in the suffix of the reference or its role outranks the preset's."""
     settings = Settings(roles={"deep": "a/b:xhigh", "plain": "a/b"})
 
     assert expected == resolve_model(model, preset(None, of_preset), settings).thinking
@@ -174,7 +174,7 @@ def test_a_suffix_goes_before_the_preset(model: str, of_preset: str | None, expe
 
 @pytest.mark.parametrize("model", ["a/b:max", "a/b"])
 def test_more_thinking_than_the_agent_knows(model: str) -> None:
-    """An agent without the highest level gets its own highest, which is said."""
+    """A thinking level above the agent's highest is lowered to it, with a notice."""
     resolved = resolve_model(model, preset(None, "max"), Settings(), levels=("off", "high", "xhigh"))
 
     assert "xhigh" == resolved.thinking

@@ -1,4 +1,4 @@
-"""Literal references against a catalog: which model is meant, what is passed on, what is refused."""
+"""Literal references against a catalog: the resolved model, warnings, refusals."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ KNOWN = (
 )
 @pytest.mark.parametrize("complete", [False, True])
 def test_forms(ref: str, resolved: str, thinking: str | None, complete: bool) -> None:
-    """All forms, with `:` and `/` in the id too; a suffix is thinking unless the catalog has the id with it."""
+    """All forms work, with `:` and `/` in the id; a suffix is thinking unless the catalog has the id with it."""
     assert Literal(resolved, thinking) == read_literal(ref, catalog(*KNOWN, complete=complete))
 
 
@@ -59,12 +59,12 @@ def test_forms(ref: str, resolved: str, thinking: str | None, complete: bool) ->
     ],
 )
 def test_without_a_catalog(ref: str, expected: Literal) -> None:
-    """An agent without a list of models gets any id unseen."""
+    """An agent without a list of models gets any id unchecked."""
     assert expected == read_literal(ref, None)
 
 
 def test_a_bare_id_of_several_providers() -> None:
-    """The first in the order of the catalog counts, and the others are named."""
+    """The first provider in the catalog's order is used, and the others are named."""
     found = read_literal("test:low", catalog(*KNOWN))
 
     assert ("fake/test", "low") == (found.resolved, found.thinking)
@@ -72,7 +72,7 @@ def test_a_bare_id_of_several_providers() -> None:
 
 
 def test_an_unknown_bare_id() -> None:
-    """It is refused with near ones and with the first twenty that are known, and with how to learn more of them."""
+    """An unknown bare id is refused with similar ones, the first twenty known ones, and how to refresh the list."""
     many = catalog(*(f"p/model-{number:02}" for number in range(30)))
     with pytest.raises(ModelError) as caught:
         read_literal("modle-07", many)
@@ -94,8 +94,9 @@ def test_a_bare_id_where_nothing_is_known() -> None:
 
 @pytest.mark.parametrize("ref", ["fake/tset:low", "fke/test", "tset", "nobody/zzz", "fake/zzz"])
 def test_an_unknown_model_of_a_complete_list(ref: str) -> None:
-    """It is refused before anything exists, also if its provider is known; the error names the list, near models or
-    some of the known ones, and how to use it all the same.
+    """A model missing in a complete list is refused before anything exists, even if its provider is known.
+
+    The error names the list, similar or known models, and how to use the model anyway.
     """
     with pytest.raises(ModelError) as caught:
         read_literal(ref, catalog(*KNOWN, complete=True))
@@ -110,7 +111,7 @@ def test_an_unknown_model_of_a_complete_list(ref: str) -> None:
 
 @pytest.mark.parametrize("ref", ["fake/tset", "fke/test", "fake/zzz"])
 def test_an_unknown_model_of_a_list_that_may_lack_it(ref: str) -> None:
-    """It is passed on with a warning that names the list and near models."""
+    """A model missing in an incomplete list is passed on with a warning that names the list and similar models."""
     found = read_literal(f"{ref}:low", catalog(*KNOWN))
 
     assert (ref, "low") == (found.resolved, found.thinking)
@@ -121,19 +122,19 @@ def test_an_unknown_model_of_a_list_that_may_lack_it(ref: str) -> None:
 
 
 def test_a_model_of_another_machine() -> None:
-    """The agent there may have other models than the one here, whose list is complete."""
+    """A model for another machine is not checked against the complete list of this one."""
     known = catalog(*KNOWN, complete=True)
     known.is_of_this_machine = False
     assert "mine/x" == read_literal("mine/x", known).resolved
 
 
 def test_where_nothing_of_the_agent_is_known() -> None:
-    """Without any list of the agent there is nothing to find a model strange by, so nothing is said."""
+    """Without any list of the agent an unknown model gets no warning."""
     assert Literal("mine/x") == read_literal("mine/x", catalog(own=False))
 
 
 def test_a_model_without_a_key() -> None:
-    """A model that the agent's package brings along, but whose complete list lacks it, cannot be used."""
+    """A built-in model that the agent's complete list lacks cannot be used: its key may be missing."""
     listings = [Listing((Model("p", "a", "pi"),), own=True, complete=True), Listing((Model("q", "b", "built in"),))]
     with pytest.raises(ModelError) as caught:
         read_literal("q/b", Catalog([lambda: listings[0], lambda: listings[1]]))
@@ -142,7 +143,7 @@ def test_a_model_without_a_key() -> None:
 
 
 def test_the_case_of_a_model() -> None:
-    """A model is found in whatever case; if several differ by nothing else, the exact one is meant."""
+    """A model is found in any case; if several differ only in case, the exact one is used."""
     known = catalog("fake/Test", "fake/test", "other/Big")
     assert ["fake/test", "fake/Test", "other/Big", "other/Big"] == [
         read_literal(ref, known).resolved for ref in ("fake/test", "FAKE/Test", "OTHER/big", "big")
@@ -150,7 +151,7 @@ def test_the_case_of_a_model() -> None:
 
 
 def test_the_agent_is_asked_once_before_a_model_is_unknown() -> None:
-    """A model that its list has by now is used; what the list lacks then is refused, without a further look."""
+    """An unknown model has the agent asked once for its list; a model still missing is refused without asking again."""
     told = [Listing((Model("p", "a", "pi"),), own=True, complete=True)]
     asked: list[str] = []
 
@@ -174,7 +175,7 @@ def test_the_agent_is_asked_once_before_a_model_is_unknown() -> None:
 
 
 def test_a_problem_of_the_catalog_is_part_of_the_hint() -> None:
-    """Who named a model of a broken models.json learns that this is why."""
+    """A broken models.json is named in the hint for an unknown model."""
     broken = Catalog([lambda: Listing(problem="/a/models.json: invalid JSON")])
     with pytest.raises(ModelError) as caught:
         read_literal("mine", broken)
@@ -183,7 +184,7 @@ def test_a_problem_of_the_catalog_is_part_of_the_hint() -> None:
 
 
 def test_later_sources_are_read_only_when_needed() -> None:
-    """A model that the first source knows costs no look at the others, and none is read twice."""
+    """A model of the first source needs no other source, and no source is read twice."""
     read: list[str] = []
 
     def source(name: str, *models: Model) -> Listing:
@@ -199,7 +200,7 @@ def test_later_sources_are_read_only_when_needed() -> None:
 
 
 def test_models_of_the_settings() -> None:
-    """What the settings offer is known, as far as it names a provider; order is kept and doubles are dropped."""
+    """Models of the settings with a provider are known, in their order and without duplicates."""
     known = Catalog(
         [lambda: settings_listing(["a/b", "bare", "@role/x", "c/d/e:8b"]), lambda: settings_listing(["a/b"])]
     )

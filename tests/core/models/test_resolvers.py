@@ -1,4 +1,4 @@
-"""Resolvers: who is asked in which order, what wins, and the behaviour with and without the built-in roles."""
+"""Resolvers: their order, the winning answer, and the behaviour with and without the built-in roles."""
 
 from __future__ import annotations
 
@@ -64,8 +64,9 @@ def silent(probe: Probe) -> None:
     ],
 )
 def test_the_behaviour_matrix(resolvers: Sequence[Resolver], ref: str, expected: ResolvedModel | str) -> None:
-    """With the built-in roles, with another package, with none: only a role needs a resolver; literal forms always
-    work, and an unknown role, an unknown model and a missing resolver are told apart.
+    """With built-in roles, another package or none, only roles need a resolver: literals always work.
+
+    An unknown role, an unknown model and a missing resolver give different errors.
     """
     if isinstance(expected, ResolvedModel):
         assert expected == resolve_model(ref, None, Settings(), catalog=KNOWN, resolvers=resolvers)
@@ -77,7 +78,7 @@ def test_the_behaviour_matrix(resolvers: Sequence[Resolver], ref: str, expected:
 
 
 def test_what_a_probe_carries() -> None:
-    """A resolver sees and fills the fields that resolvers of pi know, under their names."""
+    """A resolver sees and fills the fields of pi's resolvers, under their names."""
     probe = Probe("@fast", "a/b", "a/b", "high", {"ok": True}, None, Available({"fast": "a/b"}, ("a/b",)))
     fields = {"ref", "resolved", "model", "thinkingLevel", "auth", "error", "available"}
 
@@ -86,7 +87,7 @@ def test_what_a_probe_carries() -> None:
 
 
 def test_the_first_success_ends_the_asking() -> None:
-    """A resolver behind one that succeeded is not asked."""
+    """A resolver after a successful one is not called."""
     asked: list[str] = []
 
     def late(probe: Probe) -> None:
@@ -97,21 +98,21 @@ def test_the_first_success_ends_the_asking() -> None:
 
 
 def test_the_first_error_sticks() -> None:
-    """Of several errors the first is told, with what its resolver knew."""
+    """Of several errors the first is reported, with its resolver's known models."""
     probe = ask("@x", [failing("one"), failing("two")])
 
     assert ("one", Available(models=("one",)), False) == (probe.error, probe.available, probe.is_answered)
 
 
 def test_a_success_after_an_error() -> None:
-    """What one resolver does not know another one may."""
+    """A role unknown to one resolver may be known to another."""
     probe = ask("@x", [failing("one"), resolving("a/b", "low")])
 
     assert ("a/b", "low", None) == (probe.resolved, probe.thinking_level, probe.error)
 
 
 def test_an_error_of_a_resolver_keeps_the_catalog_out() -> None:
-    """The catalog is asked only when nobody answered or refused, for literal forms too."""
+    """The catalog is used only if no resolver answered or refused, even for literals."""
     with pytest.raises(ModelError) as caught:
         resolve_model("haiku", None, Settings(), catalog=KNOWN, resolvers=[failing("not today")])
 
@@ -120,7 +121,7 @@ def test_an_error_of_a_resolver_keeps_the_catalog_out() -> None:
 
 
 def test_a_resolver_that_raises() -> None:
-    """A fault in another package is an error with its name, and keeps no other resolver from being asked."""
+    """A crash in another package becomes an error with its name, and the next resolver is called."""
 
     def broken(probe: Probe) -> None:
         raise ValueError("oh\x1b[2J")
@@ -132,7 +133,7 @@ def test_a_resolver_that_raises() -> None:
 
 
 class Opaque:
-    """A model as another package may represent it."""
+    """A model in another package's own type."""
 
 
 @pytest.mark.parametrize(
@@ -151,7 +152,7 @@ class Opaque:
 def test_what_a_resolver_may_answer(
     resolved: str | None, model: object, thinking: str | None, expected: str | None
 ) -> None:
-    """An answer is a model that an agent can be told; anything else is an error, not an argument of a program."""
+    """An answer must be a valid model id; anything else is an error, never a program's argument."""
 
     def resolve(probe: Probe) -> None:
         probe.resolved, probe.model, probe.thinking_level = resolved, model, thinking
@@ -164,7 +165,7 @@ def test_what_a_resolver_may_answer(
 
 
 def test_a_missing_key_is_said() -> None:
-    """A resolver that knows of a missing key does not stop the run, but who starts it is told."""
+    """A missing key known to a resolver is a notice, and the run can start."""
 
     def resolve(probe: Probe) -> None:
         probe.resolved, probe.auth = "a/b", {"ok": False, "error": "no key for a"}
@@ -174,7 +175,7 @@ def test_a_missing_key_is_said() -> None:
 
 @pytest.fixture
 def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Another package with two resolvers, one of which cannot be loaded."""
+    """Another package with a working resolver and one that cannot be loaded."""
     (tmp_path / "other_package.py").write_text("def resolve(probe):\n    probe.resolved = 'their/' + probe.ref[1:]\n")
     info = tmp_path / "other_package-1.dist-info"
     info.mkdir()
@@ -191,7 +192,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
 
 @pytest.mark.usefixtures("installed")
 def test_another_package_resolves() -> None:
-    """An entry point of our group is asked after the roles; one that cannot be loaded only adds its error."""
+    """An entry point of our group is called after the roles; one that cannot be loaded adds only its error."""
     settings = Settings(roles={"mine": "a/b"})
 
     assert "a/b" == resolve_model("@mine", None, settings).resolved

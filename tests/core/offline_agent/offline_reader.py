@@ -1,4 +1,4 @@
-"""Run the offline agent as its wrapper does, and look at what it wrote."""
+"""Run the offline agent as its wrapper does, and read its output."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ COMMAND = (sys.executable, "-P", "-E", "-m", "subdeck.core.offline_agent")
 
 
 class Reading(NamedTuple):
-    """One run of the offline agent that ended."""
+    """One finished run of the offline agent."""
 
     code: int
     stdout: bytes
@@ -44,7 +44,7 @@ class Reading(NamedTuple):
 
     @property
     def results(self) -> list[tuple[str, bool, str]]:
-        """Tool, whether it failed, and its text."""
+        """Each result: the tool, whether it failed, and its text."""
         return [
             (e["toolName"], e["isError"], e["result"]["content"][0]["text"])
             for e in self.events
@@ -78,7 +78,7 @@ def read(
 def talking(
     cwd: Path, *flags: str, **variables: str
 ) -> Iterator[tuple[Callable[..., None], Callable[[str], dict[str, Any]]]]:
-    """Run the offline agent in rpc mode; give what says a command, and what waits for the next line of a type."""
+    """Run the offline agent in rpc mode; yield a function to send a command, and one to await a line of a type."""
     with subprocess.Popen(
         [*COMMAND, "--mode", "rpc", "--no-session", *flags],
         stdin=subprocess.PIPE,

@@ -1,4 +1,4 @@
-"""The offline agent's work: what it looks at, what it answers, what it does not touch."""
+"""The offline agent's work: its searches, its answers, and its limits."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ def shop(tmp_path: Path) -> Path:
 
 
 def masked(stdout: bytes) -> bytes:
-    """Leave out what may differ between two equal runs."""
+    """Remove the values that may differ between two equal runs."""
     stdout = re.sub(rb'"timestamp":("[^"]*"|\d+)', b"", stdout)
     return re.sub(rb'"id":"[0-9a-f]{32}"', b"", stdout)
 
 
 def evidence(answer: str) -> list[tuple[str, int, str]]:
-    """The answer's `path:line` claims, with the line each shows."""
+    """Return the answer's `path:line` claims, with the line each shows."""
     return [(path, int(number), line) for path, number, line in re.findall(r"^- `(.+):(\d+)` `(.*)`$", answer, re.M)]
 
 
 def test_first_line_of_the_answer_says_that_no_model_was_used(shop: Path) -> None:
-    """Nobody may take the answer for a model's."""
+    """The answer begins with the line that no model was used."""
     expected = "No model was used: this is the built-in offline agent (offline/reader)."
     assert expected == read(shop, TASK).answer.splitlines()[0]
 
@@ -49,38 +49,38 @@ def test_evidence_names_the_lines_that_hold_it(shop: Path) -> None:
 
 
 def test_best_file_comes_first(shop: Path) -> None:
-    """Code that is about all of the words beats tests, prose and partial matches."""
+    """Code about all of the words outranks tests, prose and partial matches."""
     assert "src/auth.py" == evidence(read(shop, TASK).answer)[0][0]
 
 
 def test_intent_is_said_before_anything_is_looked_at(shop: Path) -> None:
-    """A person who watches learns what the run is after from its first sentence."""
+    """The first sentence states what the run searches for, before any tool call."""
     reading = read(shop, TASK)
     assert reading.said[0].startswith(f"I'm looking into this: {TASK}")
     assert reading.types.index("message_end") < reading.types.index("tool_execution_start")
 
 
 def test_words_of_the_task_guide_the_search(shop: Path) -> None:
-    """It searches for the task's own words, without their endings, and reads the best files."""
+    """The agent searches for the task's own words, without their endings, and reads the best files."""
     calls = read(shop, TASK).calls
     assert ("grep", {"pattern": "request|authenticat", "path": "."}) in calls
     assert "src/auth.py" in [args["path"] for name, args in calls if name == "read"]
 
 
 def test_a_file_that_the_task_names_is_read(shop: Path) -> None:
-    """A path in the task is opened, not searched for; a line number moves the window."""
+    """A path in the task is read, not searched for; a line number moves the window."""
     calls = read(shop, "Explain src/prices.py:2 please").calls
     assert "src/prices.py" in [args["path"] for name, args in calls if name == "read"]
 
 
 def test_a_directory_that_the_task_names_bounds_the_search(shop: Path) -> None:
-    """`in src/` means that nothing outside it is evidence."""
+    """`in src/` limits the evidence to that directory."""
     paths = {path for path, _, _ in evidence(read(shop, "Where is the token checked in src/ ?").answer)}
     assert {"src/auth.py", "src/app.py"} == paths
 
 
 def test_a_glob_lists_the_files(shop: Path) -> None:
-    """A pattern in the task is answered with the names that fit."""
+    """A pattern in the task is answered with the matching names."""
     reading = read(shop, "list all test_*.py files")
     assert ("find", False, "tests/test_auth.py") in reading.results
     assert "`tests/test_auth.py`" in reading.answer
@@ -93,14 +93,14 @@ def test_a_quoted_text_is_taken_literally(shop: Path) -> None:
 
 
 def test_a_task_without_words_gets_an_overview(shop: Path) -> None:
-    """A task that names nothing is answered with what the directory says about itself."""
+    """A task without names gets an overview from the directory's README and listing."""
     answer = read(shop, "What is this?").answer
     assert "`README.md:1` `# Shop`" in answer
     assert "In `.`: `README.md`, `src/`, `tests/`." in answer
 
 
 def test_nothing_found_is_said(shop: Path) -> None:
-    """An answer without evidence says so, and names the words."""
+    """An answer without evidence says that nothing was found, and names the words."""
     answer = read(shop, "Where is the frobnicator?").answer
     assert "No line of a file matches." in answer
     assert "Not found: `frobnicator`." in answer
@@ -108,14 +108,14 @@ def test_nothing_found_is_said(shop: Path) -> None:
 
 
 def test_an_empty_directory_is_no_error(tmp_path: Path) -> None:
-    """Nothing to read is an answer too."""
+    """An empty directory gives an answer, not an error."""
     reading = read(tmp_path, TASK)
     assert 0 == reading.code
     assert "In `.`: nothing." in reading.answer
 
 
 def test_a_change_is_refused_in_words(shop: Path) -> None:
-    """A task that wants a change is told that nothing was changed, and nothing was."""
+    """A task to change files is answered that nothing was changed, and nothing was."""
     before = {path: path.read_bytes() for path in shop.rglob("*") if path.is_file()}
     answer = read(shop, "Rename check_token to verify").answer
     assert "nothing was changed" in answer
@@ -123,12 +123,12 @@ def test_a_change_is_refused_in_words(shop: Path) -> None:
 
 
 def test_two_runs_are_equal(shop: Path) -> None:
-    """Same directory and task, same output but for times and the session's id."""
+    """The same directory and task give the same output, except for times and the session's id."""
     assert masked(read(shop, TASK).stdout) == masked(read(shop, TASK).stdout)
 
 
 def test_two_sessions_are_equal(shop: Path) -> None:
-    """The entries' ids are counted, so that session files of equal runs are equal too."""
+    """The entries' ids are counted, so that session files of equal runs are equal."""
     files = [shop.parent / name for name in ("one.jsonl", "two.jsonl")]
     for file in files:
         read(shop, TASK, "--session", str(file))
@@ -137,14 +137,14 @@ def test_two_sessions_are_equal(shop: Path) -> None:
 
 
 def test_what_comes_before_a_task_is_not_searched_for(shop: Path) -> None:
-    """A parent's conversation in front of the task does not change what is looked for."""
+    """A parent's conversation before the task does not change the search."""
     prompt = f"<parent-context>\nprices, items and totals\n</parent-context>\n\n{TASK}"
     assert read(shop, TASK).calls == read(shop, prompt).calls
 
 
 @pytest.mark.parametrize("tools", ["read", "grep", "find,ls", "ls", "read,bash,subagent_finalize"])
 def test_only_listed_tools_are_used(shop: Path, tools: str) -> None:
-    """An allowlist bounds the calls; names the reader does not have are ignored."""
+    """An allowlist limits the calls; unknown names in it are ignored."""
     reading = read(shop, TASK, "--tools", tools)
     assert {name for name, _ in reading.calls} <= set(tools.split(","))
     assert 0 == reading.code
@@ -154,7 +154,7 @@ def test_only_listed_tools_are_used(shop: Path, tools: str) -> None:
 
 @pytest.mark.parametrize("flags", [("--no-tools",), ("--tools", "bash,edit"), ("--tools", "")])
 def test_without_tools_nothing_is_read(shop: Path, flags: tuple[str, ...]) -> None:
-    """No tool allowed means no look at the directory, and the answer says so."""
+    """Without an allowed tool the directory is not read, and the answer states that."""
     reading = read(shop, TASK, *flags)
     assert [] == reading.calls
     assert "nothing was read" in reading.answer
@@ -162,7 +162,7 @@ def test_without_tools_nothing_is_read(shop: Path, flags: tuple[str, ...]) -> No
 
 
 def drop_override() -> None:
-    """Make file modes count for root too: after exec the process lacks DAC_OVERRIDE and DAC_READ_SEARCH."""
+    """Make file modes apply to root: after exec the process lacks DAC_OVERRIDE and DAC_READ_SEARCH."""
     for capability in (1, 2):
         ctypes.CDLL(None).prctl(24, capability, 0, 0, 0)
 
@@ -180,7 +180,7 @@ def test_what_cannot_be_opened_is_an_error_and_the_run_goes_on(shop: Path) -> No
 
 
 def test_an_unreadable_place_in_a_search_is_named(shop: Path) -> None:
-    """A search says which parts of the directory it could not see."""
+    """A search names the parts of the directory that it could not read."""
     (shop / "closed").mkdir(mode=0)
     (shop / "secret.py").touch(mode=0)
     reading = read(shop, TASK, preexec_fn=drop_override)
@@ -190,7 +190,7 @@ def test_an_unreadable_place_in_a_search_is_named(shop: Path) -> None:
 
 
 def test_links_do_not_lead_out_or_around(shop: Path) -> None:
-    """A loop ends, and what lies outside the directory is not read, not even when the task names it."""
+    """A link loop ends, and files outside the directory are not read, even if the task names them."""
     outside = shop.parent / "outside"
     outside.mkdir()
     (outside / "leak.py").write_text("authenticated requests leak\n")
@@ -221,7 +221,7 @@ def test_binary_huge_and_special_files_are_passed_over(shop: Path) -> None:
 
 
 def test_packages_caches_runs_and_ignored_files_are_not_searched(shop: Path) -> None:
-    """Evidence comes from the project, not from what was installed, built or recorded in it."""
+    """Evidence excludes installed packages, build output, run records and ignored files."""
     line = "requests are authenticated\n"
     hidden = (
         "node_modules/x.js",
@@ -245,7 +245,7 @@ def test_packages_caches_runs_and_ignored_files_are_not_searched(shop: Path) -> 
 
 
 def test_no_ignore_rule_breaks_the_search_or_takes_long(shop: Path) -> None:
-    """A line that is not a rule, and a rule that would take for ever, are left out; the others count."""
+    """An invalid ignore rule, and one that would take forever, are skipped; the others apply."""
     rules = ["!", "[", "\\", "*a" * 60 + "b", "**/a" * 30, "src/app.py"]
     write_tree(shop, {".gitignore": "\n".join(rules), "a" * 250: "token\n"})
     paths = {path for path, _, _ in evidence(read(shop, "Where is the token?").answer)}
@@ -253,7 +253,7 @@ def test_no_ignore_rule_breaks_the_search_or_takes_long(shop: Path) -> None:
 
 
 def test_hostile_names_and_contents_stay_text(tmp_path: Path) -> None:
-    """Whatever a file is called or says, each event is one line, and the answer holds no control character."""
+    """For any file name and content each event is one line, and the answer has no control character."""
     write_tree(
         tmp_path,
         {

@@ -32,7 +32,7 @@ def roles(path: Path) -> list[str]:
 
 
 def test_stream_has_pis_order(shop: Path) -> None:
-    """Header, user message, turns with calls and results, and a positive end."""
+    """The stream has a header, a user message, turns with calls and results, and a successful end."""
     reading = read(shop, TASK)
     types = [name for name in reading.types if name != "message_update"]
     assert ["session", "agent_start", "turn_start", "message_start", "message_end"] == types[:5]
@@ -56,7 +56,7 @@ def test_assistant_messages_cost_nothing_and_name_the_reader(shop: Path) -> None
 
 
 def test_text_comes_in_small_pieces(shop: Path) -> None:
-    """The deltas of a message are short, come one event each, and add up to its text."""
+    """A message's deltas are short, come one per event, and add up to its text."""
     reading = read(shop, TASK)
     updates = [event["assistantMessageEvent"] for event in reading.events if event["type"] == "message_update"]
     deltas = [update["delta"] for update in updates if update["type"] == "text_delta"]
@@ -66,7 +66,7 @@ def test_text_comes_in_small_pieces(shop: Path) -> None:
 
 @pytest.mark.parametrize("flags", [(), ("--thinking", "high", "-nc", "-e", "/no/such/extension.ts")])
 def test_pis_flags_are_accepted(shop: Path, flags: tuple[str, ...]) -> None:
-    """What means nothing without a model is taken and does nothing."""
+    """Flags that mean nothing without a model are accepted and ignored."""
     prompts = ("--append-system-prompt", "You are a scout.", "--system-prompt", "/no/such/file", "--model", "a/b:high")
     reading = read(shop, TASK, *flags, *prompts)
     assert (0, "") == (reading.code, reading.stderr)
@@ -86,21 +86,21 @@ def test_pis_flags_are_accepted(shop: Path, flags: tuple[str, ...]) -> None:
 def test_a_wrong_command_line_fails_before_the_stream(
     shop: Path, flags: tuple[str, ...], code: int, message: str
 ) -> None:
-    """An exit code, the reason on stderr, nothing on stdout."""
+    """A wrong command line gives an exit code and a reason on stderr, and nothing on stdout."""
     reading = read(shop, TASK, *flags)
     assert (code, b"") == (reading.code, reading.stdout)
     assert message in reading.stderr
 
 
 def test_json_mode_must_be_asked_for(shop: Path) -> None:
-    """pi's default mode is text, which the reader does not have."""
+    """Without `--mode` the agent fails: pi's default mode is text, which the agent does not have."""
     reading = read(shop, TASK, mode=())
     assert 2 == reading.code
     assert "the following arguments are required: --mode" in reading.stderr
 
 
 def test_help_needs_no_prompt(shop: Path) -> None:
-    """It names the flags that have an effect."""
+    """The help needs no prompt, and names the flags that have an effect."""
     reading = read(shop, "", "--help", mode=())
     assert 0 == reading.code
     assert b"--no-tools" in reading.stdout
@@ -108,7 +108,7 @@ def test_help_needs_no_prompt(shop: Path) -> None:
 
 @pytest.mark.parametrize("prompt", ["", " \n\n "])
 def test_no_prompt_gives_the_header_only(shop: Path, prompt: str) -> None:
-    """As in pi: exit code 0 and one session line."""
+    """An empty prompt gives exit code 0 and one session line, as in pi."""
     reading = read(shop, prompt)
     assert (0, ["session"]) == (reading.code, reading.types)
 
@@ -123,7 +123,7 @@ def test_no_prompt_gives_the_header_only(shop: Path, prompt: str) -> None:
     ],
 )
 def test_any_first_character_is_text_on_stdin(shop: Path, prompt: str) -> None:
-    """A prompt on stdin is never read as a flag or a file argument, and comes back as it was."""
+    """A prompt on stdin is never read as a flag or a file argument, and is stored unchanged."""
     reading = read(shop, prompt)
     assert 0 == reading.code
     user = next(event["message"] for event in reading.events if event["type"] == "message_end")
@@ -144,7 +144,7 @@ def test_any_first_character_is_text_on_stdin(shop: Path, prompt: str) -> None:
     ],
 )
 def test_hostile_prompts_get_an_answer(shop: Path, prompt: bytes) -> None:
-    """No prompt breaks the stream, is taken for control, or takes for ever."""
+    """No prompt breaks the stream, emits control characters, or takes forever."""
     reading = read(shop, prompt)
     assert (0, "") == (reading.code, reading.stderr)
     assert "agent_settled" == reading.types[-1]
@@ -154,7 +154,7 @@ def test_hostile_prompts_get_an_answer(shop: Path, prompt: bytes) -> None:
 
 
 def test_session_is_written_in_pis_form(shop: Path, tmp_path: Path) -> None:
-    """A header, then entries in a chain of parents; missing folders are made."""
+    """A session has a header, then entries chained to their parents; missing directories are made."""
     path = tmp_path / "deep" / "er" / "child-session.jsonl"
     reading = read(shop, TASK, "--session", str(path))
     header, *rest = entries(path)
@@ -166,7 +166,7 @@ def test_session_is_written_in_pis_form(shop: Path, tmp_path: Path) -> None:
 
 
 def test_session_goes_on(shop: Path, tmp_path: Path) -> None:
-    """The same file again keeps id and history, adds the new turn, and only that is streamed."""
+    """A continued session keeps id and history, adds the new turn, and streams only that turn."""
     path = tmp_path / "s.jsonl"
     first = read(shop, TASK, "--session", str(path))
     before = path.read_bytes()
@@ -185,7 +185,7 @@ def test_session_goes_on(shop: Path, tmp_path: Path) -> None:
 
 
 def test_a_torn_last_line_costs_that_line_only(shop: Path, tmp_path: Path) -> None:
-    """What a killed process left half-written is passed over, and the next entry starts a line of its own."""
+    """A half-written last line is skipped, and the next entry starts on its own line."""
     path = tmp_path / "s.jsonl"
     read(shop, TASK, "--session", str(path))
     path.write_bytes(path.read_bytes()[:-40])
@@ -198,7 +198,7 @@ def test_a_torn_last_line_costs_that_line_only(shop: Path, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("content", [b"hello\n", b'{"type":"message"}\n', b"[1]\n", b"\x00\xff"])
 def test_a_file_that_is_no_session_is_left_alone(shop: Path, tmp_path: Path, content: bytes) -> None:
-    """A wrong path given as a session is an error, not a file to append to."""
+    """A file that is not a session is an error, and stays unchanged."""
     path = tmp_path / "notes.jsonl"
     path.write_bytes(content)
     reading = read(shop, TASK, "--session", str(path))
@@ -216,7 +216,7 @@ def test_nothing_is_written_without_a_session(shop: Path) -> None:
 
 
 def held_up(cwd: Path) -> subprocess.Popen[bytes]:
-    """Start a run whose prompt does not fit into a pipe: it is in the middle of a line until somebody reads."""
+    """Start a run whose output exceeds a pipe: it stops in the middle of a line until somebody reads."""
     prompt = cwd.parent / "prompt.md"
     prompt.write_bytes(b"token " * 60_000)
     with prompt.open("rb") as stdin:
@@ -236,7 +236,7 @@ def held_up(cwd: Path) -> subprocess.Popen[bytes]:
 
 @pytest.mark.parametrize("pace", ["soon", ""])
 def test_a_pace_that_is_not_a_number_is_ignored(shop: Path, pace: str) -> None:
-    """A mistyped pace does not keep the agent from its answer."""
+    """An invalid pace is ignored, and the agent answers."""
     argv = (*COMMAND, "--mode", "json", "--no-session")
     env = environment(SUBDECK_OFFLINE_PACE=pace)
     ended = subprocess.run(argv, input=b"src", cwd=shop, env=env, capture_output=True, timeout=60)
@@ -245,7 +245,7 @@ def test_a_pace_that_is_not_a_number_is_ignored(shop: Path, pace: str) -> None:
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, -2)])
 def test_a_signal_ends_the_stream_where_it_is(shop: Path, number: signal.Signals, code: int) -> None:
-    """As in pi: no closing events, and the exit code of the signal."""
+    """A signal ends the stream without closing events, and gives the signal's exit code, as in pi."""
     child = held_up(shop)
     child.send_signal(number)
     rest, complaint = child.communicate(timeout=30)
@@ -254,7 +254,7 @@ def test_a_signal_ends_the_stream_where_it_is(shop: Path, number: signal.Signals
 
 
 def test_a_reader_that_goes_away_ends_it(shop: Path) -> None:
-    """A closed pipe is exit code 1 and one line on stderr."""
+    """A closed pipe gives exit code 1 and one line on stderr."""
     child = held_up(shop)
     assert child.stdout is not None and child.stderr is not None
     child.stdout.close()
@@ -264,7 +264,7 @@ def test_a_reader_that_goes_away_ends_it(shop: Path) -> None:
 
 
 def test_it_starts_with_little(shop: Path) -> None:
-    """Quick start: of ours only itself and what makes text plain, and nothing slow."""
+    """For a quick start the agent loads only itself and plain text helpers of subdeck, and no slow modules."""
     code = "import sys, subdeck.core.offline_agent.__main__; print(*sys.modules)"
     loaded = subprocess.run([*COMMAND[:3], "-c", code], capture_output=True, text=True, cwd=shop).stdout.split()
     ours = {name for name in loaded if name.startswith("subdeck.") and "offline_agent" not in name}
@@ -273,7 +273,7 @@ def test_it_starts_with_little(shop: Path) -> None:
 
 
 def test_it_asks_leave_where_it_is_told_to(shop: Path) -> None:
-    """With our extension each call of the tools named waits for an answer; a denial says why."""
+    """With subdeck's extension each call of a listed tool waits for permission; a denial has its reason."""
     with talking(shop, "-e", "/x/ask.ts", SUBDECK_ASKED_TOOLS="re*") as (say, hear):
         say(type="prompt", id="p", message=TASK)
         asked = hear("extension_ui_request")
@@ -296,7 +296,7 @@ def test_it_asks_leave_where_it_is_told_to(shop: Path) -> None:
 
 
 def test_commands_are_answered_as_pi_answers_them(shop: Path) -> None:
-    """What is no command is told so; a prompt without a word of what it does meanwhile is refused."""
+    """An unknown command gets an error; a prompt during a turn is refused unless it says how to queue it."""
     with talking(shop) as (say, hear):
         say(type="get_state", id="s")
         assert not hear("response")["data"]["isStreaming"]

@@ -1,4 +1,4 @@
-"""The offline agent's reading of a task."""
+"""How the offline agent reads a task."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def understood(prompt: str) -> Task:
     ],
 )
 def test_words_to_look_for(task: str, patterns: list[str]) -> None:
-    """Quoted texts and names from code first, then the words that say something, without their endings."""
+    """Quoted texts and names from code come first, then meaningful words without their endings."""
     assert [pattern.lower() for pattern in patterns] == [term.pattern.lower() for term in understood(task).terms]
 
 
 def test_paths_that_exist_are_named_not_searched() -> None:
-    """Files, with a line where one is given, directories and globs are taken out of the words."""
+    """Files, with a line if given, directories and globs are not search words."""
     task = understood("Compare src/app.py:12, `README.md`, Makefile and ./*.toml in src/.")
     assert {"src/app.py": 12, "README.md": 1, "Makefile": 1} == task.files
     assert (["src"], ["./*.toml"]) == ([*task.directories], [*task.globs])
@@ -53,5 +53,5 @@ def test_a_file_that_is_not_there_is_looked_for_by_name() -> None:
     ("task", "asks"), [("could you fix the parser", True), ("where do we fix up paths?", False), ("Add a flag", True)]
 )
 def test_a_change_is_told_from_a_question(task: str, asks: bool) -> None:
-    """Only a task that begins with a verb of change asks for one."""
+    """Only a task that begins with a verb of change requests one."""
     assert asks == understood(task).asks_for_change

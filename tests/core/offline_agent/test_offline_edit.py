@@ -1,4 +1,4 @@
-"""The one change that the offline agent makes: a text in a file, replaced by its `edit`, as pi's edit tool does it."""
+"""The offline agent's only change: its `edit` replaces a text in a file, as pi's edit tool does."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def shop(tmp_path: Path) -> Path:
     ],
 )
 def test_one_form_of_task_is_read(task: str, expected: tuple[str, str, str]) -> None:
-    """Texts stand in quotes of one kind, with escapes; the file may be quoted."""
+    """Texts are in quotes of one kind, with escapes; the file may be quoted."""
     assert Replacement(*expected) == replacement_of(task)
 
 
@@ -51,13 +51,13 @@ def test_one_form_of_task_is_read(task: str, expected: tuple[str, str, str]) -> 
     ],
 )
 def test_any_other_task_changes_nothing(task: str) -> None:
-    """What is not of the form to its end is no order to change a file."""
+    """A task that does not fully match the form changes no file."""
     assert replacement_of(task) is None
 
 
 @pytest.mark.processes
 def test_a_text_is_replaced_and_the_rest_stays(shop: Path) -> None:
-    """The file is changed in place; its mode and its other names stay, and the answer names the line and no model."""
+    """The file is changed in place, its mode and hard links stay, and the answer names the line and no model."""
     path, twin = shop / "src/prices.py", shop / "twin.py"
     path.chmod(0o750)
     os.link(path, twin)
@@ -81,7 +81,7 @@ def diff(reading: Reading) -> str:
 
 @pytest.mark.processes
 def test_its_diff_is_that_of_pis_edit(shop: Path) -> None:
-    """Its result has the patch of newer pi and the numbered lines of older ones, with the lines around the change."""
+    """The result has newer pi's patch and older pi's numbered lines, with the lines around the change."""
     reading = read(shop, 'replace "two" with "zwei\\ndrei" in a file.txt')
     details = next(event["result"]["details"] for event in reading.events if event["type"] == "tool_execution_end")
     assert {
@@ -104,7 +104,7 @@ def test_its_diff_is_that_of_pis_edit(shop: Path) -> None:
     ],
 )
 def test_bytes_and_newlines_stay(before: bytes, old: str, new: str, after: bytes, hunk: str) -> None:
-    """Bytes that are no UTF-8 stay what they are, and new lines end as those of the file do."""
+    """Bytes that are not UTF-8 stay unchanged, and new lines get the file's line ends."""
     changed = edited(before, Replacement("f", old, new))
     assert (after, f"--- f\n+++ f\n{hunk}") == (changed.data, changed.details["patch"])
 
@@ -121,7 +121,7 @@ def test_bytes_and_newlines_stay(before: bytes, old: str, new: str, after: bytes
     ],
 )
 def test_what_is_not_exactly_one_change_is_refused(data: bytes, old: str, new: str, fault: str) -> None:
-    """The text has to occur once, in a file of text; the message says what to do."""
+    """The text must occur once, in a text file; the error has a way out."""
     with pytest.raises(ToolError) as refusal:
         edited(data, Replacement("f", old, new))
     assert fault == str(refusal.value)
@@ -141,7 +141,7 @@ def test_what_is_not_exactly_one_change_is_refused(data: bytes, old: str, new: s
     ],
 )
 def test_only_a_regular_file_below_the_directory_is_changed(shop: Path, file: str, fault: str) -> None:
-    """Links, pipes, directories and what lies outside stay untouched; the answer says what is wrong."""
+    """Links, pipes, directories and outside files stay untouched; the answer has the reason."""
     outside = shop.parent / "outside.txt"
     outside.write_text("two\n")
     os.mkfifo(shop / "pipe")
@@ -158,7 +158,7 @@ def test_only_a_regular_file_below_the_directory_is_changed(shop: Path, file: st
 @pytest.mark.processes
 @pytest.mark.parametrize("flags", [("--no-tools",), ("--tools", "read,grep,find,ls")])
 def test_without_its_tool_nothing_is_changed(shop: Path, flags: tuple[str, ...]) -> None:
-    """Where `edit` is not among the tools it makes no call, and says so."""
+    """Without the tool `edit` the agent makes no call, and the answer has the reason."""
     reading = read(shop, 'replace "two" with "zwei" in a file.txt', *flags)
     assert [] == reading.calls
     assert "Nothing was changed: `the tool edit is not allowed here`." in reading.answer
@@ -167,13 +167,13 @@ def test_without_its_tool_nothing_is_changed(shop: Path, flags: tuple[str, ...])
 
 @pytest.mark.processes
 def test_a_task_for_another_change_learns_the_form(shop: Path) -> None:
-    """It says how a change has to be written."""
+    """A task for another change is answered with the correct form."""
     assert '`replace "A" with "B" in FILE`: nothing was changed.' in read(shop, "fix the tax").answer
 
 
 @pytest.mark.processes
 def test_a_failed_change_is_handed_over_as_an_error(shop: Path) -> None:
-    """A structured result does not call it a success that nothing was changed."""
+    """In a structured result a failed change is an error."""
     reading = read(shop, 'replace "x" with "y" in a file.txt', "-e", "finalize.ts")
     name, args = reading.calls[-1]
     assert ("subagent_finalize", "ERROR") == (name, args["status"])
@@ -182,7 +182,7 @@ def test_a_failed_change_is_handed_over_as_an_error(shop: Path) -> None:
 
 @pytest.mark.processes
 def test_it_asks_before_it_changes_anything(shop: Path) -> None:
-    """In rpc mode the call waits for leave, and is not made without it; a later message may ask for it again."""
+    """In rpc mode the call waits for permission, and is not made without it; a later message may request it again."""
     task = 'replace "two" with "zwei" in a file.txt'
     with talking(shop, "-e", "ask.ts", SUBDECK_ASKED_TOOLS="edit") as (say, hear):
         say(type="prompt", id="1", message=task)

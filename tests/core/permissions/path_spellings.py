@@ -17,7 +17,7 @@ COMPOSED, DECOMPOSED = (unicodedata.normalize(form, "caf\u00e9") for form in ("N
 
 
 def lay_out(project: Path) -> Path:
-    """Fill a project, and return the directory beside it that nothing of it may reach unasked."""
+    """Fill a project, and return the directory beside it that its runs may not reach without asking."""
     outside = project.parent / "outside"
     for name in ("src/one/two", "src/my dir", ".git/hooks", ".claude", "other"):
         (project / name).mkdir(parents=True, exist_ok=True)
@@ -69,7 +69,7 @@ SPELLINGS = (
 )
 """`{cwd}` and `{outside}` stand for directories."""
 TRIED = SPELLINGS if IS_WHOLE else SPELLINGS[::3]
-"""Those that real agents are given: all in `make soak`."""
+"""Spellings for real agents: all in `make soak`."""
 
 
 def written(spelling: str, cwd: Path | str, outside: Path | str) -> str:
@@ -77,7 +77,7 @@ def written(spelling: str, cwd: Path | str, outside: Path | str) -> str:
 
 
 def landed(*directories: Path) -> dict[str, str]:
-    """Take away the files that hold a mark, a line that begins with `mark `; return their real paths by their marks."""
+    """Remove the files with a mark, a line that begins with `mark `; return their real paths by their marks."""
     found: dict[str, str] = {}
     for directory in directories:
         for parent, below, names in os.walk(directory):
@@ -97,7 +97,7 @@ def asked(tool: str, *paths: str, **fields: object) -> Request:
 
 
 def decided(kind: str, request: Request, cwd: Path | str, **rules: str) -> tuple[Verdict | None, str]:
-    """Return what one rule of each list says to a request of an agent."""
+    """Decide an agent's request by one rule of each list."""
     permissions = Permissions(**{name: (rule,) for name, rule in rules.items()})
     return Policy(permissions, str(cwd), path_rules_of(kind)).decide(request)
 
@@ -109,11 +109,11 @@ NOTEBOOK = (
     '"metadata":{},"nbformat":4,"nbformat_minor":5}'
 )
 HUSH = "hush"
-"""Is in each file below `secret`, and in the name of one."""
+"""In each file below `secret`, and in one file's name."""
 
 
 def hide(project: Path) -> None:
-    """Fill a project with a directory that nobody may look at, and links that lead there."""
+    """Fill a project with a secret directory and links to it."""
     for name in ("secret/sub", f"secret/{DECOMPOSED}", "src/sub", "other", ".git/hooks"):
         (project / name).mkdir(parents=True, exist_ok=True)
     for name in ("key", "hush-name", "sub/key", "my key", "a\u2019b", f"{DECOMPOSED}/key", "n.ipynb"):
@@ -163,24 +163,26 @@ WAYS = (
         "../" * 12 + "{cwd}/secret/",
     ),
 )
-"""Names for a directory, some of which lead to `secret`; `{cwd}` and `{base}` stand for the project and its name."""
+"""Names for a directory, with and without a way to `secret`; `{cwd}` and `{base}` stand for the project and its
+name.
+"""
 NAMES = (
     *("key ", "key\u00a0", "key.", "key/", "key/.", "key\n", "key\t", "key\x00", "key\x00.txt", "key#x", "key?x"),
     *("key:1", "key#L1", "KEY", "ke\u200by", "my\u00a0key", "my\u2003key", "my\u202fkey", "a'b", "sub//../key"),
     *("key/../key", "nothing/../key", "key\\", "key\ufeff", f"{COMPOSED}/key", f"{DECOMPOSED}/key"),
 )
-"""Names for files in it."""
+"""Names for files in the directory."""
 GLOBS = (
     *("../secret/*", "../{secret,x}/*", "../s*/*", ".?/secret/*", "../+(secret)/*", "{..,x}/secret/*", "[.]./secret/*"),
     *("**/../secret/*", "sub/../../secret/*", "..//secret/*", "\\.\\./secret/*", "{.,..}/secret/*", "to/*", "to/**"),
     *("@(..|x)/secret/*", "{cwd}/secret/*", "/{cwd}/secret/*", "{{cwd}/secret,x}/*", "~/../{cwd}/secret/*", "**/hush*"),
     *("/proc/self/cwd/secret/*", "../self/secret/*", ".{.,x}/secret/*", "{a..z}ecret/*", "--follow", "-L", "* -L"),
 )
-"""Patterns that are looked for in `src`."""
+"""Search patterns for `src`."""
 
 
 def ways_to(project: Path, name: str) -> list[str]:
-    """Return paths to a file that is in `secret`, and to that directory if there is no name."""
+    """Return paths to a file in `secret`, or to that directory if there is no name."""
     cwd = os.path.realpath(project)
     return [
         way.replace("{cwd}", cwd).replace("{base}", os.path.basename(cwd)) + name
@@ -189,6 +191,6 @@ def ways_to(project: Path, name: str) -> list[str]:
 
 
 def secrets_of(project: Path) -> dict[str, str]:
-    """Return what is in `secret`."""
+    """Return the files in `secret` with their contents."""
     files = (path for path in (project / "secret").rglob("*") if path.is_file())
     return {str(path.relative_to(project)): path.read_text() for path in files}

@@ -1,4 +1,4 @@
-"""Random texts around the program `canary`: what runs it, put into constructs and among marks that may hide it."""
+"""Random texts around the program `canary`: calls of it, inside constructs and marks that may hide it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rules of permissions: what each allows, asks about and denies, and what it certainly does not allow."""
+"""Permission rules: what each allows, asks about and denies, and what it never allows."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def asked(tool: str, *, command: str = "", paths: tuple[str, ...] = (), **fields
 
 
 def says(request: Request, cwd: str | Path = HERE, **rules: str) -> Verdict | str | None:
-    """Decide by one rule of each list; what asks is told by its rule."""
+    """Decide by one rule of each list; return the rule if it asks."""
     policy = Policy(Permissions(**{name: (rule,) for name, rule in rules.items()}), str(cwd))
     verdict, rule = policy.decide(request)
     return verdict or rule or None
@@ -56,7 +56,7 @@ def says(request: Request, cwd: str | Path = HERE, **rules: str) -> Verdict | st
     ],
 )
 def test_rule_allows_the_command_that_it_names(rule: str, command: str) -> None:
-    """A pattern covers one command with its words, in whatever quotes; `=` covers exactly a text."""
+    """A pattern covers one command with its words, in any quotes; `=` covers exactly one text."""
     assert Verdict.ALLOW is says(asked("bash", command=command), allow=rule)
 
 
@@ -109,7 +109,7 @@ def test_rule_allows_the_command_that_it_names(rule: str, command: str) -> None:
     ],
 )
 def test_pattern_allows_nothing_but_one_simple_command(command: str) -> None:
-    """Operators, substitutions, redirections, assignments and all that cannot be told for sure are not allowed."""
+    """A pattern allows no operators, substitutions, redirections, assignments or anything uncertain."""
     assert says(asked("bash", command=command), allow="bash(git *)") is None
 
 
@@ -117,7 +117,7 @@ def test_pattern_allows_nothing_but_one_simple_command(command: str) -> None:
     "command", ["eval 'a; b'", ". ./x", "source x", "trap 'rm x' EXIT", "test -v 'a[$(rm x)]'", "if x"]
 )
 def test_star_does_not_stand_for_what_runs_its_arguments(command: str) -> None:
-    """A builtin that takes its arguments for commands is only allowed by its exact text."""
+    """A builtin that runs its arguments as commands is allowed only by its exact text."""
     assert says(asked("bash", command=command), allow="bash(*)") is None
     assert says(asked("bash", command=command), allow=f"bash(={command})") is Verdict.ALLOW
 
@@ -171,7 +171,7 @@ def test_star_does_not_stand_for_what_runs_its_arguments(command: str) -> None:
     ],
 )
 def test_denial_holds_wherever_the_command_may_be_run(command: str) -> None:
-    """What a deny rule names is denied in every part of a text in which a shell might run it."""
+    """A deny rule applies to every part of a text that a shell might run."""
     assert Verdict.DENY is says(asked("bash", command=command), deny="bash(rm *)", allow="bash")
     assert says(asked("bash", command=command), ask="bash(rm *)", allow="bash") == "bash(rm *)"
 
@@ -191,7 +191,7 @@ def test_denial_holds_wherever_the_command_may_be_run(command: str) -> None:
     ],
 )
 def test_text_for_a_shell_that_quotes_otherwise_may_run_anything(command: str) -> None:
-    """A deny rule matches it whatever it names; a rule that allows another command does not."""
+    """Any deny rule matches text for a shell that quotes otherwise; a rule that allows another command does not."""
     assert Verdict.DENY is says(asked("bash", command=command), deny="bash(rm *)", allow="bash")
     assert says(asked("bash", command=command), ask="bash(rm *)", allow="bash") == "bash(rm *)"
     assert says(asked("bash", command=command), allow="bash(echo *)") is None
@@ -199,7 +199,7 @@ def test_text_for_a_shell_that_quotes_otherwise_may_run_anything(command: str) -
 
 @pytest.mark.parametrize("command", ["fish --version", "echo fish -c x", "grep -r fish src", "fish script.fish"])
 def test_name_of_such_a_shell_alone_is_not_denied(command: str) -> None:
-    """A shell that is given no commands runs what any program runs."""
+    """Such a shell without commands is treated like any program."""
     assert Verdict.ALLOW is says(asked("bash", command=command), deny="bash(rm *)", allow="bash")
 
 
@@ -219,7 +219,7 @@ def test_name_of_such_a_shell_alone_is_not_denied(command: str) -> None:
     ],
 )
 def test_denial_leaves_other_commands_alone(command: str) -> None:
-    """A word that stands where no command does is not denied."""
+    """A denied word that is not a command is not denied."""
     assert Verdict.ALLOW is says(asked("bash", command=command), deny="bash(rm *)", allow="bash")
 
 
@@ -227,12 +227,12 @@ def test_denial_leaves_other_commands_alone(command: str) -> None:
     "command", ["git push origin", "git >x push", "git &>x push", "git <(x) push", "git $(x) push", "git p$X"]
 )
 def test_denial_sees_words_behind_redirections_and_substitutions(command: str) -> None:
-    """The words of a command go on behind what a shell takes out of it."""
+    """A command's words continue after redirections and substitutions."""
     assert Verdict.DENY is says(asked("bash", command=command), deny="bash(git push *)")
 
 
 def test_denial_goes_before_a_question_and_that_before_leave() -> None:
-    """Deny, ask, allow, in this order; what no rule mentions is left to the agent."""
+    """Rules apply in the order deny, ask, allow; the agent decides if no rule matches."""
     rules = {"deny": "bash(git push --force *)", "ask": "bash(git push *)", "allow": "bash(git *)"}
     assert Verdict.DENY is says(asked("bash", command="git push --force x"), **rules)
     assert says(asked("bash", command="git push x"), **rules) == "bash(git push *)"
@@ -243,7 +243,7 @@ def test_denial_goes_before_a_question_and_that_before_leave() -> None:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
-    """A project with a directory that is allowed, and links that lead out of it and into it."""
+    """A project with an allowed directory, and links out of it and into it."""
     for name in ("project/src/deep", "project/other", "outside"):
         (tmp_path / name).mkdir(parents=True)
     root = tmp_path / "project"
@@ -258,7 +258,7 @@ def project(tmp_path: Path) -> Path:
     "path", ["src/a.py", "./src/deep/b.py", "src/deep/new/c.py", "other/../src/a.py", "in/a.py", "{root}/src/a.py"]
 )
 def test_edit_is_allowed_below_the_directory_of_its_pattern(project: Path, path: str) -> None:
-    """Paths are relative to the run's directory; one that leads there is one of them, however it is written."""
+    """Paths are relative to the run's directory; any spelling of a path into the allowed directory is allowed."""
     call = asked("edit", paths=(path.replace("{root}", str(project)),))
     assert Verdict.ALLOW is says(call, project, allow="edit(src/**)")
     assert Verdict.ALLOW is says(asked("write", paths=call.paths), project, allow="edit(src/**)")
@@ -285,12 +285,12 @@ def test_edit_is_allowed_below_the_directory_of_its_pattern(project: Path, path:
     ],
 )
 def test_edit_is_not_allowed_where_a_path_may_lead_elsewhere(project: Path, paths: tuple[str, ...]) -> None:
-    """Links, `..`, absolute paths and what an agent may read otherwise are judged by where they lead."""
+    """Links, `..`, absolute paths and spellings that an agent may read differently are judged by their targets."""
     assert says(asked("edit", paths=paths), project, allow="edit(src/**)") in (None, "unclear path")
 
 
 def test_relative_paths_begin_where_the_call_is_made(project: Path) -> None:
-    """A call made in another directory names its paths from there, and its command is not the allowed one."""
+    """A call in another directory has its paths relative to that one, and its command is not the allowed one."""
     assert Verdict.ALLOW is says(asked("edit", paths=("a.py",), cwd="src"), project, allow="edit(src/**)")
     assert says(asked("edit", paths=("src/a.py",), cwd="/tmp"), project, allow="edit(src/**)") is None
     assert Verdict.ALLOW is says(asked("bash", command="make", cwd=str(project / "src")), project, allow="bash(make)")
@@ -318,12 +318,12 @@ def test_relative_paths_begin_where_the_call_is_made(project: Path) -> None:
     ],
 )
 def test_denied_path_is_denied_by_every_way_to_it(project: Path, rule: str, path: str) -> None:
-    """A deny rule holds for the name of a path and for where it leads, and for what cannot be told."""
+    """A deny rule covers a path's name, its target, and unclear paths."""
     assert Verdict.DENY is says(asked("edit", paths=("README", path)), project, deny=rule)
 
 
 def test_search_is_denied_where_it_would_look_into_what_is_denied(project: Path) -> None:
-    """A tool that goes through directories touches what lies below them; reading one file does not."""
+    """A search of a directory touches the files below it; reading one file does not."""
     for paths in ((".",), (), ("src",), ("src/deep",)):
         assert Verdict.DENY is says(asked("grep", paths=paths), project, deny="grep(src/deep/**)")
     assert says(asked("grep", paths=("other",)), project, deny="grep(src/deep/**)") is None
@@ -351,21 +351,21 @@ def test_search_is_denied_where_it_would_look_into_what_is_denied(project: Path)
     ],
 )
 def test_what_is_no_rule_is_refused(rule: str, words: str) -> None:
-    """A rule that could be misunderstood is an error that says how to write it."""
+    """An ambiguous rule is an error with the correct form."""
     with pytest.raises(UsageError, match="permissions") as caught:
         checked_rules([rule])
     assert words in str(caught.value)
 
 
 def test_names_of_rules_may_be_beginnings() -> None:
-    """`*` ends a beginning of names, as those of the tools of one server."""
+    """A final `*` matches any ending of a name, as for the tools of one server."""
     assert Verdict.DENY is says(asked("mcp__github__push"), deny="mcp__github__*")
     assert says(asked("mcp__gitlab__push"), deny="mcp__github__*") is None
     assert says(asked("anything"), ask="*") == "*"
 
 
 def test_what_an_agent_has_to_be_made_to_ask_about() -> None:
-    """The tools of rules that ask or deny, `edit` and `write` being one; tools denied whole are not offered."""
+    """Rules that ask or deny select tools, `edit` and `write` together; fully denied tools are not provided."""
     rules = Permissions(allow=("read",), ask=("bash(git push *)", "edit(src/**)"), deny=("bash", "mcp__x__*", "ls"))
     assert asked_tools(rules) == ("bash", "edit", "write", "mcp__x__*", "ls")
     assert denied_tools(rules) == ("bash", "ls")
@@ -392,7 +392,7 @@ def test_a_tool_that_runs_commands_in_the_background() -> None:
 
 
 def test_rules_of_several_places_go_together() -> None:
-    """Each rule counts once; no rules are None."""
+    """Merging keeps each rule once; merging no rules gives None."""
     both = merged(Permissions(allow=("a",), deny=("b",)), Permissions(allow=("a", "c")))
     assert both == Permissions(allow=("a", "c"), deny=("b",))
     assert merged(Permissions(), Permissions()) is None
@@ -418,7 +418,7 @@ def test_rules_of_several_places_go_together() -> None:
     ],
 )
 def test_leave_for_the_run_is_a_rule_that_covers_the_request(request_: Request, rule: str) -> None:
-    """What a person would allow in this run: exactly this command, files of the run's directory, or the tool."""
+    """Permission for the run is a rule for exactly this command, the files of the run's directory, or the tool."""
     policy = Policy(Permissions(ask=("*",)), HERE)
     assert policy.run_rule(request_) == rule
     if rule:
@@ -427,7 +427,7 @@ def test_leave_for_the_run_is_a_rule_that_covers_the_request(request_: Request, 
 
 
 def test_leave_for_the_run_does_not_outrank_a_denial() -> None:
-    """It goes before what asks, and after what denies."""
+    """Permission for the run outranks ask rules, but not deny rules."""
     policy = Policy(Permissions(deny=("bash(rm *)",), ask=("bash",)), HERE)
     policy.allow_in_run("bash(rm x)")
     policy.allow_in_run("bash(ls)")
@@ -437,7 +437,7 @@ def test_leave_for_the_run_does_not_outrank_a_denial() -> None:
 
 
 def test_a_command_that_was_cut_is_not_allowed_by_its_beginning() -> None:
-    """What cannot be shown whole is allowed by no pattern, and denied by any that denies commands."""
+    """A cut command is allowed by no pattern, and denied by any pattern that denies commands."""
     cut = asked("bash", command=f"git log {CUT}")
     assert says(cut, allow="bash(git *)") is None
     assert Verdict.DENY is says(cut, deny="bash(rm *)")
@@ -445,7 +445,7 @@ def test_a_command_that_was_cut_is_not_allowed_by_its_beginning() -> None:
 
 
 def test_as_many_paths_as_are_kept_may_not_be_all(project: Path) -> None:
-    """A request with so many paths that some may be missing is allowed by no rule, and denied by any pattern."""
+    """A request whose list of paths may be incomplete is allowed by no rule, and denied by any pattern."""
     many = asked("edit", paths=tuple(f"src/{number}" for number in range(MOST_PATHS)))
     assert says(many, project, allow="edit(src/**)") == "unclear path"
     assert Verdict.DENY is says(many, project, deny="edit(other/**)")
@@ -453,7 +453,7 @@ def test_as_many_paths_as_are_kept_may_not_be_all(project: Path) -> None:
 
 
 def test_rule_of_a_record_that_is_not_understood_bounds_everything() -> None:
-    """A rule that a newer version wrote asks or denies whatever is called, and allows nothing."""
+    """An unknown rule of a newer version asks about or denies every call, and allows none."""
     assert Verdict.DENY is says(asked("read"), deny="later{rule}")
     assert says(asked("read"), ask="later{rule}") == "later{rule}"
     assert says(asked("read"), allow="later{rule}") is None
@@ -471,7 +471,7 @@ COMMANDS = st.builds(
 
 @pytest.fixture(scope="module")
 def recorder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A directory with programs that write down how they were called, and nothing else."""
+    """A directory of programs that only record their calls."""
     directory = tmp_path_factory.mktemp("programs")
     for name in ("git", "rm", "x", "gitx", "gitrm", "gitgit"):
         program = directory / name
@@ -485,7 +485,7 @@ def recorder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @given(command=COMMANDS)
 @pytest.mark.parametrize("shell", ["sh", "bash"])
 def test_shell_runs_what_is_allowed_as_one_command_with_its_words(recorder: Path, shell: str, command: str) -> None:
-    """Whatever a pattern allows, a shell runs once: the program that it names, with the words that were seen."""
+    """A shell runs an allowed text as one command: the named program with the recognized words."""
     words = simple_command(command)
     is_allowed = says(asked("bash", command=command), allow="bash(git *)") is Verdict.ALLOW
     assert is_allowed == (words is not None and words[0] == "git")
@@ -513,14 +513,14 @@ STEPS = st.sampled_from(["src", "deep", "out", "..", "in", "a", "secret", ".", "
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(first=st.sampled_from(["src", "in", "{root}/src", "~"]), steps=st.lists(STEPS, max_size=4))
 def test_file_that_may_be_written_is_one_of_the_pattern(project: Path, first: str, steps: list[str]) -> None:
-    """Where a path is allowed, what the kernel opens by it lies below the directory of the pattern."""
+    """A file opened by an allowed path lies below the pattern's directory."""
     path = "/".join([first.replace("{root}", str(project)), *steps])
     if says(asked("edit", paths=(path,)), project, allow="edit(src/**)") is not Verdict.ALLOW:
         return
     try:
         file = os.open(project / path, os.O_RDONLY | os.O_CREAT)
     except OSError:
-        return  # a directory of it is missing
+        return  # its directory is missing
     try:
         assert os.readlink(f"/proc/self/fd/{file}").startswith(f"{os.path.realpath(project)}/src")
     finally:
@@ -530,7 +530,7 @@ def test_file_that_may_be_written_is_one_of_the_pattern(project: Path, first: st
 @settings(max_examples=300, deadline=None)
 @given(command=st.text(alphabet=st.characters(codec="utf-8"), max_size=60) | COMMANDS)
 def test_no_text_breaks_the_rules(command: str) -> None:
-    """Any text is decided upon, and a text that is one command for sure is also one that may be run."""
+    """Any text is decided, and a text recognized as one command is among its possible commands."""
     says(asked("bash", command=command, paths=(command,)), deny="bash(rm *)", ask="edit(a/**)", allow="bash(git *)")
     words = simple_command(command)
     if words is not None and not set("\x01\x02\x03") & set("".join(words)):
@@ -546,7 +546,7 @@ def test_no_text_breaks_the_rules(command: str) -> None:
 )
 @pytest.mark.timeout(10)
 def test_long_command_is_decided_at_once(command: str) -> None:
-    """However long and deep a text is, it is decided in moments."""
+    """A text of any length and depth is decided in moments."""
     says(asked("bash", command=command), deny="bash(r*m * *x *y)", allow="bash(a*b*c*d *)")
 
 

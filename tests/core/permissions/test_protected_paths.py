@@ -1,4 +1,4 @@
-"""Files from which programs are started: what protects them from rules that do not name them, and in what spellings."""
+"""Files that start programs: protected from rules that do not name them, in every spelling."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def project(tmp_path: Path) -> Path:
     ],
 )
 def test_no_rule_allows_what_it_does_not_name(project: Path, kind: str, path: str, name: str) -> None:
-    """A change of git's files and of any agent's settings is asked about by whatever agent it is made."""
+    """Changes to git's files and any agent's settings need permission, for every agent."""
     request = asked("edit", written(path, project, ""))
     for rule in ("edit(**)", "edit", "*", "edit(*/**)", f"edit({project}/**)", "edit(.*/**)", "edit(**/*)"):
         verdict, why = decided(kind, request, project, allow=rule)
@@ -77,7 +77,7 @@ def test_no_rule_allows_what_it_does_not_name(project: Path, kind: str, path: st
     ],
 )
 def test_a_rule_allows_the_protected_file_that_it_names(project: Path, rule: str, path: str) -> None:
-    """The user can allow it by a rule in which its name stands without a star."""
+    """A rule that names the protected file without a star allows it."""
     assert decided("pi", asked("edit", path), project, allow=rule) == (Verdict.ALLOW, rule)
     assert decided("pi", asked("edit", path), project, allow=rule, ask="edit") == (None, "edit")
 
@@ -91,7 +91,7 @@ def test_other_files_are_not_protected(project: Path, path: str) -> None:
 
 @pytest.mark.processes
 def test_a_git_directory_is_told_by_what_lies_in_it(tmp_path: Path) -> None:
-    """The directory of a repository is protected by any name: a separate one, a bare one, and one of a worktree."""
+    """A repository's directory is protected under any name: a separate one, a bare one, and a worktree's."""
     project = tmp_path / "project"
     project.mkdir()
     git(project, "init", "-q", "--separate-git-dir", str(project / "store"))
@@ -109,7 +109,7 @@ def test_a_git_directory_is_told_by_what_lies_in_it(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("last", ["HEAD", "objects/info/x", "commondir", "config"])
 def test_no_git_directory_is_made_piece_by_piece(tmp_path: Path, last: str) -> None:
-    """The file with which a directory becomes one of git is protected, in whatever order its files are written."""
+    """The file that turns a directory into a repository is protected, in any order of writing."""
     pieces = ("HEAD", "refs/heads/x", "commondir" if last == "commondir" else "objects/info/x", "config")
     for piece in pieces:
         if piece != last:
@@ -120,7 +120,7 @@ def test_no_git_directory_is_made_piece_by_piece(tmp_path: Path, last: str) -> N
 
 
 def test_settings_are_protected_where_links_lead(project: Path) -> None:
-    """A file that is settings by a link from there is not changed by a rule for the place where it lies."""
+    """A settings file reached by a link is not changed by a rule for its real path."""
     for name in ("conf/claude", "hooks", "conf/one"):
         (project / name).mkdir(parents=True)
     (project / ".codex").symlink_to("conf/claude")
@@ -143,7 +143,7 @@ def test_a_second_name_of_a_file_is_unclear(project: Path) -> None:
 
 
 def test_a_worktree_of_a_run_is_not_settings(tmp_path: Path) -> None:
-    """What is protected above the run's directory does not count for files below it; what lies in it does."""
+    """Protection above the run's directory does not apply to files below it; protection inside it does."""
     tree = tmp_path / ".pi" / "subagents" / "work" / "20260101" / "worktree"
     (tree / ".pi").mkdir(parents=True)
     assert decided("pi", asked("edit", "src/a.py"), tree, allow="edit(**)") == ALLOWED
@@ -153,7 +153,7 @@ def test_a_worktree_of_a_run_is_not_settings(tmp_path: Path) -> None:
 
 
 def test_runs_with_rules_ask_about_edits() -> None:
-    """pi asks about edits in each run that has rules, as some files are protected; without rules it asks nothing."""
+    """pi asks about edits in each run with rules, because some files are protected; without rules it asks nothing."""
     assert guarded_tools(Permissions(deny=("bash(rm *)",))) == ("bash", "edit", "write")
     assert guarded_tools(Permissions(allow=("read",))) == ("edit", "write")
     assert guarded_tools(None) == ()
@@ -177,12 +177,12 @@ def test_runs_with_rules_ask_about_edits() -> None:
     ],
 )
 def test_a_denied_name_is_denied_as_whatever_looks_like_it(project: Path, kind: str, rule: str, path: str) -> None:
-    """Blanks, quotes and accents count in all their forms, and `..` is read as kernels and as programs do."""
+    """A denied name covers all forms of spaces, quotes and accents, and `..` as kernels and as programs read it."""
     assert decided(kind, asked("read", path), project, deny=rule)[0] is Verdict.DENY
 
 
 def test_a_denied_name_holds_where_case_does_not_count(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a file system that takes capitals and small letters for the same, a denial does so, too."""
+    """On a file system that ignores case, a denial ignores case."""
     request = asked("edit", "SRC/Kept")
     assert decided("pi", request, project, deny="edit(src/k*)") == (None, "")
     monkeypatch.setattr(path_patterns, "folds_case", lambda place: True)
@@ -194,7 +194,7 @@ def test_a_denied_name_holds_where_case_does_not_count(project: Path, monkeypatc
 )
 @pytest.mark.parametrize("way", ["", "link/", "link/../"])
 def test_where_a_process_itself_leads_is_not_known(project: Path, path: str, way: str) -> None:
-    """A path by what each process has its own of is covered by every rule that denies, and by none that allows."""
+    """A path through a process's own links is covered by every deny rule, and by no allow rule."""
     (project / "link").symlink_to("/proc/self/cwd" if way == "link/" else "src")
     name = path.format(name="src/kept", project=project)
     asked_for = name if not way else f"{way}src/kept" if way == "link/" else f"{way}../../../../../../../../../{name}"
@@ -208,7 +208,7 @@ def test_where_a_process_itself_leads_is_not_known(project: Path, path: str, way
 @pytest.mark.parametrize("tool", ["grep", "find", "ls"])
 @pytest.mark.parametrize("rule", ["**/deep.key", "**/two/**", "src/*/two/x", "**/*.key", "*/one/**"])
 def test_a_search_is_denied_above_what_is_denied(project: Path, tool: str, rule: str) -> None:
-    """A denial with a star holds for a search of each directory below which there may be such files."""
+    """A denial with a star covers a search of each directory that may have such files below it."""
     for path in ("src/one", "src", ".", "", str(project)):
         request = asked(tool, *filter(None, (path,)))
         assert decided("pi", request, project, deny=f"{tool}({rule})") == (Verdict.DENY, f"{tool}({rule})"), path
@@ -216,7 +216,7 @@ def test_a_search_is_denied_above_what_is_denied(project: Path, tool: str, rule:
 
 
 def test_an_unclear_path_is_asked_about_where_paths_are_bounded(project: Path) -> None:
-    """A path that may be read in several ways goes on by no default and by no rule for all calls."""
+    """A path with several readings is never allowed by a default, nor by a rule for all calls."""
     request = asked("read", "file:///nowhere/x")
     rules = {"allow": "read", "deny": "read(secret/**)"}
     assert decided("pi", request, project, **rules) == (None, "unclear path")
@@ -240,7 +240,7 @@ def test_an_unclear_path_is_asked_about_where_paths_are_bounded(project: Path) -
     ],
 )
 def test_paths_of_urls(url: str, path: str | None) -> None:
-    """What a URL parser makes of a URL is among what is looked at."""
+    """The path that a URL parser would read is among the checked ones."""
     assert path in of_file_url(url) if path else of_file_url(url) == ()
 
 
@@ -293,7 +293,7 @@ FORMS = st.builds(
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(path=FORMS, kind=st.sampled_from(sorted(KINDS)))
 def test_what_any_program_may_open_lies_inside(project: Path, path: str, kind: str) -> None:
-    """Where a path is surely inside, so is what comes of cleaning it in the ways that programs do."""
+    """A path allowed as inside stays inside after any clean-up that programs do."""
     if decided(kind, asked("edit", path), project, allow="edit(src/**)")[0] is not Verdict.ALLOW:
         return
     cwd = os.path.realpath(project)
@@ -305,7 +305,7 @@ def test_what_any_program_may_open_lies_inside(project: Path, path: str, kind: s
 
 
 def test_every_spelling_is_decided(project: Path) -> None:
-    """No spelling breaks the rules of an agent, and none of git's files is changed by a rule for all files."""
+    """Every spelling is decided for every agent, and a rule for all files allows none of git's files."""
     outside = project.parent / "outside"
     for kind in KINDS:
         for spelling in (*SPELLINGS, "", "\0", "\ud800", "x" * 5000, "/" * 5000):

@@ -1,4 +1,4 @@
-"""Rules for commands against real shells: what ran was denied, what was allowed ran alone, all else is left alone."""
+"""Command rules against real shells: denied programs never run, allowed ones run once, others are unaffected."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ TEXTS = Path(__file__).parent / "shell_texts"
 
 
 def texts(name: str) -> tuple[str, ...]:
-    """Read commands of one line, and those of several between lines of dashes."""
+    """Read commands of one line, and blocks of several lines separated by dashes."""
     lines = (TEXTS / f"{name}_lines.txt").read_text().splitlines()
     return *lines, *(TEXTS / f"{name}_blocks.txt").read_text().removesuffix("\n").split("\n---\n")
 
 
 ATTACKS = texts("attacks")
-"""They run the program `canary`, in ways that do not look like it."""
+"""Commands that run the program `canary` in disguise."""
 ORDINARY = texts("ordinary")
-"""They run neither rm, sudo nor curl, and push nothing with git."""
+"""Commands that run neither rm, sudo nor curl, nor `git push`."""
 CHUNK = 100
 SHELLS = ("bash", "dash", "zsh")
 
@@ -45,7 +45,7 @@ def says(command: str, **rules: str) -> Verdict | None:
 
 
 def ran(shell: str, commands: Iterable[str], place: Path) -> list[str]:
-    """Give each of the commands to a shell and return those that ran the program `canary`."""
+    """Run each command in a shell; return the commands that ran the program `canary`."""
     program = shutil.which(shell) or pytest.skip(f"no {shell}")
     work, trace = place / "work", place / "trace"
     canary = work / "bin" / "canary"
@@ -66,7 +66,7 @@ def ran(shell: str, commands: Iterable[str], place: Path) -> list[str]:
             start_new_session=True,
         )
         try:
-            child.communicate(timeout=2)  # until the last process that it started is gone
+            child.communicate(timeout=2)  # until its last process has ended
         except subprocess.TimeoutExpired:
             os.killpg(child.pid, signal.SIGKILL)
             child.communicate()
@@ -78,7 +78,7 @@ def ran(shell: str, commands: Iterable[str], place: Path) -> list[str]:
 
 @pytest.mark.parametrize("command", ATTACKS)
 def test_command_in_disguise_is_denied(command: str) -> None:
-    """However a text runs a program that is denied, the rule matches it."""
+    """A deny rule matches every disguise of its program."""
     assert Verdict.DENY is says(command, deny="bash(canary *)", allow="bash")
 
 
@@ -86,8 +86,10 @@ def test_command_in_disguise_is_denied(command: str) -> None:
 @pytest.mark.parametrize("start", range(0, len(ATTACKS), CHUNK))
 @pytest.mark.parametrize("shell", SHELLS)
 def test_attacks_are_real(shell: str, start: int, tmp_path: Path) -> None:
-    """Many of these texts do run the program in a real shell. All are denied, as the test above shows; so of each
-    chunk every fourth is enough, on each day others, and all for `make soak`.
+    """Many of these texts run the program in a real shell.
+
+    All are denied, as the test above shows, so every fourth of each chunk is enough: others each day, and all for
+    `make soak`.
     """
     commands = sampled(ATTACKS[start : start + CHUNK], 4)
     found = ran(shell, commands, tmp_path)
@@ -97,7 +99,7 @@ def test_attacks_are_real(shell: str, start: int, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("rule", ["rm *", "sudo *", "curl *", "git push *"])
 def test_ordinary_commands_are_not_denied(rule: str) -> None:
-    """A rule does not match the everyday commands that certainly do not run its program."""
+    """A rule does not match everyday commands that certainly do not run its program."""
     denied = [command for command in ORDINARY if says(command, deny=f"bash({rule})") is Verdict.DENY]
     assert denied == []
 
@@ -106,7 +108,7 @@ def test_ordinary_commands_are_not_denied(rule: str) -> None:
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("shell", SHELLS)
 def test_whatever_runs_a_denied_program_is_denied(shell: str, seed: int, tmp_path: Path) -> None:
-    """Constructs of the shell are combined and damaged at random: if the program ran, the rule matched."""
+    """If a random mix of shell constructs ran the program, the rule matched it."""
     source = random.Random(seed)
     found = ran(shell, [text(source) for _ in range(40)], tmp_path)
     assert found
@@ -115,7 +117,7 @@ def test_whatever_runs_a_denied_program_is_denied(shell: str, seed: int, tmp_pat
 
 @pytest.mark.parametrize("seed", range(4))
 def test_damaged_text_is_decided(seed: int) -> None:
-    """Any text is decided upon; a rule that allows another program never covers what may run this one."""
+    """Any text is decided; a rule for another program never allows a text that may run this one."""
     source = random.Random(1000 + seed)
     for _ in range(500):
         command = text(source)
@@ -147,7 +149,7 @@ def test_damaged_text_is_decided(seed: int) -> None:
     ],
 )
 def test_star_does_not_stand_for_what_a_builtin_evaluates(command: str) -> None:
-    """A rule with a star allows a builtin only in the forms that take none of their words for code."""
+    """A rule with a star allows a builtin only in the forms that run none of their words as code."""
     name = command.split()[0]
     assert says(command, allow="bash(*)") is None
     if name not in ("coproc", "time", "noglob"):
@@ -182,7 +184,7 @@ def test_star_does_not_stand_for_what_a_builtin_evaluates(command: str) -> None:
     ],
 )
 def test_star_stands_for_the_words_of_other_builtins(command: str) -> None:
-    """The forms that run nothing are allowed like any command."""
+    """Forms of a builtin that run no code are allowed like any command."""
     assert Verdict.ALLOW is says(command, allow=f"bash({command.split()[0]} *)")
 
 
@@ -190,7 +192,7 @@ def test_star_stands_for_the_words_of_other_builtins(command: str) -> None:
     "mark", ["\u00a0", "\x1f", "\n", "\r", "\x0b", "\u2003", "\u200b", "\ufeff", "\x1b", ";", " x"]
 )
 def test_exactly_this_text_is_no_other(mark: str) -> None:
-    """`=` allows its text; blanks and tabs at its ends are the only ones that do not count."""
+    """`=` allows only its text; only spaces and tabs at its ends are ignored."""
     assert Verdict.ALLOW is says(" \t./run.sh\t ", allow="bash(=./run.sh)")
     assert says(f"./run.sh{mark}", allow="bash(=./run.sh)") is None
     assert says(f"{mark}./run.sh", allow="bash(=./run.sh)") is None
@@ -213,7 +215,7 @@ def test_exactly_this_text_is_no_other(mark: str) -> None:
     ],
 )
 def test_denied_words_are_found_in_other_spellings(rule: str, command: str) -> None:
-    """Options before a command of git, directories before a program and capital letters make no difference."""
+    """Options before a git command, directories before a program and capital letters are ignored."""
     assert Verdict.DENY is says(command, deny=f"bash({rule})")
 
 
@@ -228,5 +230,5 @@ def test_denied_words_are_found_in_other_spellings(rule: str, command: str) -> N
 )
 @pytest.mark.timeout(10)
 def test_repeated_constructs_are_decided_at_once(unit: str) -> None:
-    """However often a construct is repeated or nested, the time stays in proportion to the text."""
+    """The time to decide stays proportional to the text, however a construct is repeated or nested."""
     says(unit * (40_000 // len(unit)), deny="bash(r*m * *x *y)", allow="bash(a*b *)")

@@ -1,4 +1,4 @@
-"""The extension for pi and its prompt templates: what is put where, what is left alone, what the texts promise."""
+"""The extension for pi and its prompt templates: installed files, untouched files, and their promises."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.usefixtures("forked_commands")
 ROOT = Path(__file__).resolve().parents[3]
 PROMPTS = ("inspect", "plan", "implement", "review", "revise")
 REMOVED = re.compile(r"\b(scout|planner|reviewer|worker|chain)(s|ed|ing)?\b", re.IGNORECASE)
-"""Roles that were once built in, and the mode that was once there."""
+"""Formerly built-in roles, and the former mode."""
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def edit(path: str, text: str = "// mine\n") -> None:
 
 @pytest.mark.processes
 def test_install_says_where(agent_dir: Path, project_dir: Path) -> None:
-    """One extension and five templates are where pi looks for them, and the command names the places."""
+    """One extension and five templates are installed where pi looks for them, and the command names the paths."""
     done = subdeck("pi", "install", cwd=project_dir)
     assert 0 == done.code, done.err
     expected = {"extensions/subdeck.ts", *(f"prompts/{name}.md" for name in PROMPTS)}
@@ -63,7 +63,7 @@ def test_install_says_where(agent_dir: Path, project_dir: Path) -> None:
 
 @pytest.mark.processes
 def test_install_for_a_project(agent_dir: Path, project_dir: Path) -> None:
-    """With --project the same files are in .pi of the project, also when called from below it."""
+    """With --project the same files go to the project's .pi, even from a directory below."""
     below = project_dir / "src"
     below.mkdir()
     done = subdeck("pi", "install", "--project", "--json", cwd=below)
@@ -73,7 +73,7 @@ def test_install_for_a_project(agent_dir: Path, project_dir: Path) -> None:
 
 
 def test_installing_again_changes_nothing(here: Installation, agent_dir: Path) -> None:
-    """A second install leaves the files as they are."""
+    """A second install leaves the files unchanged."""
     here.install()
     before = {path: path.stat().st_mtime_ns for path in agent_dir.rglob("*")}
     assert () == here.install()
@@ -81,7 +81,7 @@ def test_installing_again_changes_nothing(here: Installation, agent_dir: Path) -
 
 
 def test_another_version_is_brought_up_to_date(here: Installation, agent_dir: Path) -> None:
-    """What an earlier subdeck put there, with another command, is replaced."""
+    """An earlier subdeck's file, with another command, is replaced."""
     installation(str(agent_dir), ("/gone/python",)).install()
     assert State.OUTDATED == here.extension.state
     here.install()
@@ -89,7 +89,7 @@ def test_another_version_is_brought_up_to_date(here: Installation, agent_dir: Pa
 
 
 def test_a_foreign_extension_stops_it(here: Installation, agent_dir: Path) -> None:
-    """A file that is not ours is never overwritten, and nothing else is written then."""
+    """Another author's extension is never overwritten, and then nothing is written."""
     path = agent_dir / "extensions" / "subdeck.ts"
     path.parent.mkdir(parents=True)
     path.write_text("// mine\n")
@@ -101,7 +101,7 @@ def test_a_foreign_extension_stops_it(here: Installation, agent_dir: Path) -> No
 
 
 def test_edits_are_kept(here: Installation, agent_dir: Path) -> None:
-    """What a user changed in a file of ours is neither overwritten nor removed."""
+    """A user's edit in one of our files is neither overwritten nor removed."""
     here.install()
     edit(here.extension.path)
     edit(here.prompts[0].path)
@@ -117,7 +117,7 @@ def test_edits_are_kept(here: Installation, agent_dir: Path) -> None:
 
 @pytest.mark.processes
 def test_a_template_of_the_user_goes_before(here: Installation, agent_dir: Path, project_dir: Path) -> None:
-    """A template of the same name is left alone and named; the rest is installed."""
+    """A template of the same name stays unchanged and is named; the rest is installed."""
     mine = agent_dir / "prompts" / "review.md"
     mine.parent.mkdir(parents=True)
     mine.write_text("Review as I like it.\n")
@@ -129,7 +129,7 @@ def test_a_template_of_the_user_goes_before(here: Installation, agent_dir: Path,
 
 
 def test_a_link_is_not_followed(here: Installation, agent_dir: Path, tmp_path: Path) -> None:
-    """A link in the place of the extension is somebody's arrangement, not ours."""
+    """A link in place of the extension counts as the user's own file."""
     target = tmp_path / "dotfiles.ts"
     target.write_text(here.extension.content)
     (agent_dir / "extensions").mkdir(parents=True)
@@ -139,7 +139,7 @@ def test_a_link_is_not_followed(here: Installation, agent_dir: Path, tmp_path: P
 
 @pytest.mark.processes
 def test_uninstall_removes_what_was_put(here: Installation, agent_dir: Path, project_dir: Path) -> None:
-    """All files of ours go, the neighbours stay; a second time there is nothing to do."""
+    """Uninstall removes all our files and no others; a second one finds nothing to remove."""
     here.install()
     neighbour = agent_dir / "prompts" / "mine.md"
     neighbour.write_text("mine\n")
@@ -151,7 +151,7 @@ def test_uninstall_removes_what_was_put(here: Installation, agent_dir: Path, pro
 
 @pytest.mark.processes
 def test_status_tells_each_file(here: Installation, project_dir: Path) -> None:
-    """Without an action the command says what is in place, and by what it would be started."""
+    """The bare command shows each file's state, and the command that the extension would start."""
     absent = subdeck("pi", "--json", cwd=project_dir).document
     assert (False, {"absent"}) == (absent["installed"], {file["state"] for file in absent["files"]})
     here.install()
@@ -172,14 +172,14 @@ def test_the_command_is_data(agent_dir: Path) -> None:
 
 
 def test_the_extension_imports_nothing_of_pi(here: Installation) -> None:
-    """One file serves every npm scope under which pi is published."""
+    """The extension imports nothing of pi, so it works with every npm scope of pi."""
     imported = re.findall(r"""(?:from|import|require)\s*\(?\s*["']([^"']+)""", here.extension.content)
     assert imported
     assert all(name.startswith("node:") for name in imported)
 
 
 def test_templates_are_what_pi_reads(here: Installation) -> None:
-    """Each template has a description, uses `subagent`, and takes what the user typed; our mark is not in its body."""
+    """Each template has a description, uses `subagent`, and takes the user's text; our mark is not in its body."""
     assert PROMPTS == tuple(Path(prompt.path).stem for prompt in here.prompts)
     for prompt in here.prompts:
         _, header, body = prompt.content.split("---\n", 2)
@@ -190,7 +190,7 @@ def test_templates_are_what_pi_reads(here: Installation) -> None:
 
 
 def test_no_template_names_a_role(here: Installation) -> None:
-    """The templates rely on presets of the user: none of the roles that were once built in, and no chain mode."""
+    """The templates use the user's presets: no formerly built-in role and no chain mode."""
     for prompt in here.prompts:
         assert not REMOVED.search(prompt.content), prompt.path
 
@@ -212,7 +212,7 @@ def test_no_text_promises_what_is_gone() -> None:
 def test_a_project_has_to_be_trusted(
     project_dir: Path, tmp_path: Path, home: Path, version: str | None, asks: bool
 ) -> None:
-    """Where pi reads nothing of a project that is not trusted, installer and status say how to trust it."""
+    """If pi ignores untrusted projects, installer and status tell how to trust this one."""
     if version:
         pi = tmp_path / "pi" / "bin" / "pi"
         pi.parent.mkdir(parents=True)
@@ -240,7 +240,7 @@ console.log(JSON.stringify([draw({ content, details: { status: "completed" } }, 
 
 @pytest.mark.processes
 def test_the_end_of_a_background_run_is_drawn(tmp_path: Path, here: Installation) -> None:
-    """pi shows it as a line of its own, never wider than the terminal, and without what would steer the terminal."""
+    """pi shows a background run's end as one line, never wider than the terminal, without control sequences."""
     node = str(MCP_CLIENTS_HOME / "node_modules/.bin/node")
     if not os.access(node, os.X_OK):
         pytest.skip("there is no node that reads TypeScript")

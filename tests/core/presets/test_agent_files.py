@@ -1,4 +1,4 @@
-"""Agent files of other programs as presets: where they are named, what of them is used, and how they are followed."""
+"""Agent files of other programs as presets: naming their directories, the fields used, and following changes."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def write_project_settings(project: Project, text: str) -> None:
 
 
 def test_a_directory_may_say_whose_files_it_has(project: Project, home: Path) -> None:
-    """Beside plain paths a list has directories with their agent, of the user and of the project."""
+    """The list of preset directories may name an agent per directory, in the user's and the project's settings."""
     file = home / ".config" / "subdeck" / "config.yaml"
     file.parent.mkdir(parents=True)
     file.write_text("preset_dirs:\n  - prompts\n  - {path: ~/.claude/agents, agent: claude}\n")
@@ -111,7 +111,7 @@ def test_a_directory_may_say_whose_files_it_has(project: Project, home: Path) ->
     ],
 )
 def test_what_a_project_may_not_write(project: Project, written: str, what: str) -> None:
-    """A checkout names directories inside itself, and agents by their names."""
+    """A project may name only directories inside itself, and agents by their names."""
     Path(project.root, "link").symlink_to("/etc")
     write_project_settings(project, f"preset_dirs: {written}\n")
     with pytest.raises(SettingsError) as caught:
@@ -121,11 +121,13 @@ def test_what_a_project_may_not_write(project: Project, written: str, what: str)
     assert f"{project.settings_file}:1" == caught.value.where
 
 
-# --- what becomes of the files ----------------------------------------------------------------------------------------
+# --- the files as presets --------------------------------------------------------------------------------------------
 
 
 def test_files_are_presets_of_their_agent(project: Project, agents: Path) -> None:
-    """They are found in the order of the directories, run by the agent that is named, and say what is left out."""
+    """Agent files are presets in the order of their directories, with the named agent and warnings for ignored
+    fields.
+    """
     (agents / "README.md").write_text("Our agents.\n")
     presets = catalog(project, PresetDir(str(agents), "claude"))
 
@@ -138,7 +140,7 @@ def test_files_are_presets_of_their_agent(project: Project, agents: Path) -> Non
 
 
 def test_an_agent_of_the_settings_runs_the_files_of_its_kind(project: Project, agents: Path) -> None:
-    """A second Claude Code of the user's reads the same files, and the presets are run by it."""
+    """A second Claude Code from the user's settings reads the same files, and runs their presets."""
     own = {"work-claude": AgentSettings(("claude",), "claude")}
     (reviewer,) = catalog(project, PresetDir(str(agents), "work-claude"), agents=own).presets
 
@@ -154,7 +156,7 @@ def test_an_agent_of_the_settings_runs_the_files_of_its_kind(project: Project, a
     ],
 )
 def test_a_directory_that_nobody_can_read(project: Project, agents: Path, agent: str, form: str, message: str) -> None:
-    """It is one problem, which says what to write, and keeps no other preset from loading."""
+    """An unreadable directory is one problem with a way out, and all other presets load."""
     Path(project.home).mkdir(parents=True)
     Path(project.home, "own.md").write_text("---\nname: own\ndescription: d\n---\n")
     presets = catalog(project, PresetDir(str(agents), agent, form))
@@ -166,7 +168,7 @@ def test_a_directory_that_nobody_can_read(project: Project, agents: Path, agent:
 
 
 def test_a_broken_file_is_a_problem_by_its_name(project: Project, agents: Path) -> None:
-    """The name is that of the agent and not of the file, and the line is that of the field."""
+    """A broken file's problem has the agent's name, not the file's, and the line of the field."""
     (agents / "other.md").write_text("---\nname: planner\ndescription: d\nisolation: remote\n---\n")
     presets = catalog(project, PresetDir(str(agents), "claude"))
 
@@ -175,7 +177,7 @@ def test_a_broken_file_is_a_problem_by_its_name(project: Project, agents: Path) 
 
 
 def test_directories_below_are_looked_into(project: Project, agents: Path) -> None:
-    """Agents in directories of their own are found, as their program finds them; no link is followed there."""
+    """Agents in subdirectories are found, as their program finds them; links there are not followed."""
     (agents / "team" / "review").mkdir(parents=True)
     (agents / "team" / "review" / "second.md").write_text(REVIEWER.replace("name: reviewer", "name: second"))
     (agents / "team" / "again.md").write_text(REVIEWER)
@@ -190,7 +192,7 @@ def test_directories_below_are_looked_into(project: Project, agents: Path) -> No
 
 
 def test_a_checkout_with_very_many_directories(project: Project, agents: Path) -> None:
-    """Only so many are looked into, and only so deep."""
+    """The number and depth of searched directories is limited."""
     for number in range(150):
         (agents / f"{number:03}").mkdir()
     (agents / "000" / "1" / "2" / "3" / "4").mkdir(parents=True)
@@ -203,7 +205,7 @@ def test_a_checkout_with_very_many_directories(project: Project, agents: Path) -
 
 
 def test_names_are_found_for_the_screen(project: Project, agents: Path) -> None:
-    """Which file of a name counts, and what is behind it, is known for these directories, too."""
+    """The order of files with one name includes these directories."""
     Path(project.home).mkdir(parents=True)
     Path(project.home, "own.md").write_text("---\nname: reviewer\ndescription: d\n---\n")
     found = tiers("reviewer", workspace(project, PresetDir(str(agents), "claude")))
@@ -215,7 +217,7 @@ def test_names_are_found_for_the_screen(project: Project, agents: Path) -> None:
 
 @pytest.mark.processes
 def test_what_the_command_line_says(project: Project, agents: Path) -> None:
-    """`presets` lists them with what is left out and what is broken, shows one in full, and doctor tells of both."""
+    """`presets` lists them with ignored fields and faults, shows one in full, and doctor reports both."""
     (agents / "broken.md").write_text("---\nname: planner\ndescription: d\nisolation: remote\n---\n")
     write_project_settings(project, "preset_dirs: [{path: .claude/agents, agent: claude}]\n")
     root = Path(project.root)
@@ -236,7 +238,7 @@ def test_what_the_command_line_says(project: Project, agents: Path) -> None:
 @fuzzed
 @given(st.dictionaries(st.sampled_from(FIELDS) | TEXTS, VALUES, max_size=6), st.sampled_from(sorted(FORMS)), TEXTS)
 def test_any_file_is_a_preset_or_a_fault(fields: dict[str, object], form: str, body: str) -> None:
-    """Whatever stands in a file, it is read, or refused with a sentence."""
+    """Any content of a file is read, or refused with a sentence."""
     lines = "\n".join(f"{json.dumps(key)}: {json.dumps(value)}" for key, value in fields.items())
     toml = "\n".join(f"{json.dumps(key)} = {json.dumps(value)}" for key, value in fields.items())
     for text in (f"---\n{lines}\n---\n{body}", toml, body):
@@ -245,11 +247,11 @@ def test_any_file_is_a_preset_or_a_fault(fields: dict[str, object], form: str, b
             assert found is None or (found.name and not (found.tools and found.denied_tools))
 
 
-# --- what is done with them at the deck -------------------------------------------------------------------------------
+# --- editing and copying in the app ----------------------------------------------------------------------------------
 
 
 def test_an_edited_file_is_judged_in_its_own_form(project: Project, agents: Path) -> None:
-    """The editor says of a Claude file what becomes of it, and not what it would be as a preset of ours."""
+    """The editor checks a Claude file as a Claude file, not as a subdeck preset."""
     here = workspace(project, PresetDir(str(agents), "claude"), agent="offline")
     path = str(agents / "reviewer.md")
     text = REVIEWER.replace("tools: Read, Grep", "disallowedTools: Bash(rm *)")
@@ -263,7 +265,7 @@ def test_an_edited_file_is_judged_in_its_own_form(project: Project, agents: Path
 
 
 def test_a_copy_is_a_preset_of_ours(project: Project, agents: Path) -> None:
-    """Copied at the deck a Claude file keeps what it forbids, and is written in our form."""
+    """A copy of a Claude file is a subdeck preset, and keeps the file's restrictions."""
     here = workspace(project, PresetDir(str(agents), "claude"))
     (reviewer,) = discover(here).presets
 
@@ -275,7 +277,7 @@ def test_a_copy_is_a_preset_of_ours(project: Project, agents: Path) -> None:
 
 @pytest.mark.parametrize("form", FORMS)
 def test_a_file_is_deleted_and_brought_back(project: Project, agents: Path, form: str) -> None:
-    """Deleting moves the file of any form to the project's trash, and undo brings it back."""
+    """Deleting moves a file of any format to the project's trash, and undo restores it."""
     path = agents / f"x{FORMS[form]}"
     path.write_text("x")
 
@@ -286,14 +288,14 @@ def test_a_file_is_deleted_and_brought_back(project: Project, agents: Path, form
 
 
 def test_the_directories_are_watched(project: Project, agents: Path) -> None:
-    """A file that comes or changes is news at once, in a directory that comes later, too."""
+    """A new or changed file is reported at once, even in a directory created later."""
     here = workspace(project, PresetDir(str(agents), "claude"))
     stop = threading.Event()
     places = partial(preset_places, here)
     changes = watch(project, lambda: tuple(path for place in places() for path in place.directories()), stop)
 
     def look_for(news: bool) -> None:
-        """Read on until there is news of presets, or until none is left."""
+        """Read until a change of presets is reported, or until no change is left."""
         deadline = time.monotonic() + 20
         while next(changes).presets is not news:
             assert time.monotonic() < deadline, "no change of presets was seen"
@@ -312,13 +314,13 @@ def test_the_directories_are_watched(project: Project, agents: Path) -> None:
 
 
 def test_a_preset_of_ours_is_none_of_theirs(project: Project, agents: Path) -> None:
-    """A plain path to the same directory reads presets of ours there, as ever: the words are not translated."""
+    """A plain path to the same directory reads its files as subdeck presets, without translating names."""
     (found,) = catalog(project, str(agents)).presets
 
     assert isinstance(found, Preset) and ("", None, ("Read", "Grep")) == (found.form, found.agent, found.tools)
 
 
-# --- whose model they get ---------------------------------------------------------------------------------------------
+# --- inherited models ------------------------------------------------------------------------------------------------
 
 CLAUDE = {"claude": AgentSettings(("/bin/true",), "claude")}
 
@@ -330,7 +332,7 @@ CLAUDE = {"claude": AgentSettings(("/bin/true",), "claude")}
 def test_the_parents_model_where_it_can_be_had(
     project: Project, agents: Path, monkeypatch: pytest.MonkeyPatch, parent: str | None, resolved: str, is_said: bool
 ) -> None:
-    """A file without a model takes the parent's; one that Claude Code cannot be asked for is left out with a notice."""
+    """A file without a model uses the parent's; one that Claude Code does not have is left out with a notice."""
     monkeypatch.setenv("ANTHROPIC_API_KEY", "key")
     here = workspace(project, PresetDir(str(agents), "claude"), agents=CLAUDE, default_model="fake/other")
     plan = Plan(RunRequest(task="-", preset="reviewer", parent_model=parent), here, lambda: discover(here))
@@ -342,7 +344,7 @@ def test_the_parents_model_where_it_can_be_had(
 
 @pytest.mark.parametrize("model", ["sonnet", "inherit"])
 def test_a_parents_list_of_models_is_not_that_of_another_agent(project_dir: Path, home: Path, model: str) -> None:
-    """A pi that delegates to a preset of Claude Code does not look for its model among pi's own."""
+    """If pi delegates to a preset of Claude Code, the model is not searched in pi's list."""
     (home / ".config" / "subdeck").mkdir(parents=True)
     (home / ".config" / "subdeck" / "config.yaml").write_text("agents: {claude: {command: [/bin/true]}}\n")
     engine = Engine.open(str(project_dir))

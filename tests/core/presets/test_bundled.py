@@ -1,4 +1,4 @@
-"""The bundled tier: when it is offered, what Explore is, and how one makes it one's own."""
+"""The bundled tier: turning it on, the preset Explore, and copying it."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ def explore() -> Preset:
 
 
 def test_off_by_default(project: Project) -> None:
-    """Nobody gets a role that was not asked for."""
+    """By default no bundled preset is listed."""
     assert () == discover(Workspace(project, project.root, Settings())).presets
     assert BUNDLED not in {place.directory for place in preset_places(Workspace(project, project.root, Settings()))}
 
 
 def test_an_error_knows_what_is_off(project: Project) -> None:
-    """Whoever asks for a bundled preset that is off learns how to turn it on; other names are just unknown."""
+    """The error for a bundled preset that is off tells how to turn it on; other names are just unknown."""
     presets = discover(Workspace(project, project.root, Settings()))
     with pytest.raises(PresetError, match='the preset "Explore" comes with subdeck and is turned off') as caught:
         presets.get("Explore")
@@ -48,7 +48,7 @@ def test_an_error_knows_what_is_off(project: Project) -> None:
 
 
 def test_on_by_a_setting(project: Project) -> None:
-    """With the setting Explore is there, and its origin says where it comes from."""
+    """With the setting Explore is listed, with its source."""
     catalog = discover(Workspace(project, project.root, ON))
 
     assert [("Explore", PresetSource.BUNDLED)] == [(preset.name, preset.source) for preset in catalog.presets]
@@ -71,7 +71,7 @@ def _problems(request: RunRequest, project: Project, settings: Settings) -> tupl
 
 @pytest.mark.parametrize("nearer", ["project", "dir", "global"])
 def test_the_most_specific_wins(project: Project, home: Path, nearer: str) -> None:
-    """A preset of that name in any of the user's places stands in for the bundled one."""
+    """A preset of that name in any of the user's directories replaces the bundled one."""
     places = {
         "project": Path(project.home),
         "dir": Path(project.root, "agents"),
@@ -86,7 +86,7 @@ def test_the_most_specific_wins(project: Project, home: Path, nearer: str) -> No
 
 
 def test_what_explore_is() -> None:
-    """Read-only tools, the role for a fast model, a fresh window, an answer in three parts with a limit."""
+    """Explore has read-only tools, the role for a fast model, no context, and a limited answer in three parts."""
     preset = explore()
 
     assert ("read", "grep", "find", "ls", "bash") == preset.tools
@@ -107,12 +107,12 @@ def test_what_explore_is() -> None:
     ],
 )
 def test_a_copy_asks_for_a_model(settings: Settings, expected: bool) -> None:
-    """A model is asked for exactly when the role of the preset does not lead to one."""
+    """A copy needs a model only if the preset's role has none."""
     assert expected is needs_model(explore(), settings)
 
 
 def test_a_copy_of_one_whose_role_is_set(tmp_path: Path) -> None:
-    """With the role set the copy is the same text, in a directory made for it."""
+    """With the role set the copy is the same text, in a new directory."""
     path = copy_bundled(explore(), str(tmp_path / "new"), Settings(roles={"fast": "a/b"}))
 
     assert str(tmp_path / "new" / "Explore.md") == path
@@ -121,7 +121,7 @@ def test_a_copy_of_one_whose_role_is_set(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("model", ["anthropic/haiku", "fake/llama:8b:low", "@slow", "  a/b "])
 def test_a_copy_with_a_model(tmp_path: Path, model: str) -> None:
-    """A model that is given stands in the copy instead of the role; everything else is as it was."""
+    """A given model replaces the role in the copy; everything else is unchanged."""
     path = copy_bundled(explore(), str(tmp_path), Settings(), model)
     copied = read_preset(path, PresetSource.PROJECT)
 
@@ -131,7 +131,7 @@ def test_a_copy_with_a_model(tmp_path: Path, model: str) -> None:
 
 
 def test_a_copy_without_a_model(tmp_path: Path) -> None:
-    """Without the role and without a model nothing is written, and the error says what to do."""
+    """Without the role and without a model nothing is written, and the error has a way out."""
     with pytest.raises(ModelError, match='Explore uses the model "@fast", a role that is not set') as caught:
         copy_bundled(explore(), str(tmp_path), Settings(), "  ")
 
@@ -140,7 +140,7 @@ def test_a_copy_without_a_model(tmp_path: Path) -> None:
 
 
 def test_a_copy_replaces_nothing(tmp_path: Path) -> None:
-    """A file or preset of that name stays."""
+    """A copy never replaces a file or preset of its name."""
     (tmp_path / "other.md").write_text("---\nname: Explore\ndescription: mine\n---\n")
     with pytest.raises(PresetError, match='the preset "Explore" already exists'):
         copy_bundled(explore(), str(tmp_path), Settings(), "a/b")
@@ -153,7 +153,7 @@ def test_a_copy_replaces_nothing(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("model", ["a\nb: c", "a\x00b", "-a", "a/"])
 def test_a_model_that_cannot_be_written(tmp_path: Path, model: str) -> None:
-    """What can be no model is refused, and nothing is written."""
+    """An invalid model is refused, and nothing is written."""
     with pytest.raises(ModelError):
         copy_bundled(explore(), str(tmp_path), Settings(), model)
 

@@ -1,4 +1,4 @@
-"""Agent files of Claude Code: what of them becomes a preset, what is left out with a word, and what is refused."""
+"""Agent files of Claude Code: fields used, fields ignored with a warning, and fields refused."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def read(fields: str = "", body: str = "Look.\n") -> Preset:
 
 
 def test_a_whole_file() -> None:
-    """Every field that has a counterpart is used, and none of them is warned of."""
+    """Every field with a counterpart is used without a warning."""
     fields = "tools: Read, Grep, Glob, WebFetch\nmodel: sonnet\neffort: high\nmaxTurns: 20\ncolor: red\n"
 
     assert Preset(
@@ -55,7 +55,7 @@ def test_a_whole_file() -> None:
     ],
 )  # fmt: skip
 def test_tools(fields: str, tools: tuple[str, ...] | None, denied: tuple[str, ...] | None) -> None:
-    """They get our names where there is one; what is denied is taken out of a list, or denied by the preset."""
+    """Tools get subdeck's names if they have one; denied tools are removed from a list, or denied by the preset."""
     preset = read(fields)
 
     assert (tools, denied, ()) == (preset.tools, preset.denied_tools, preset.warnings)
@@ -66,7 +66,7 @@ def test_tools(fields: str, tools: tuple[str, ...] | None, denied: tuple[str, ..
     [("", "inherit"), ("model: inherit\n", "inherit"), ("model: opus\n", "opus"), ("model: claude-x\n", "claude-x")],
 )
 def test_models(written: str, model: str) -> None:
-    """An alias stays as it is; without a model the parent's is meant, as Claude Code has it."""
+    """An alias is kept; a file without a model inherits the parent's, as in Claude Code."""
     assert model == read(written).model
 
 
@@ -85,7 +85,7 @@ def test_models(written: str, model: str) -> None:
     ],
 )
 def test_what_is_left_out_is_said(field: str) -> None:
-    """Nothing that grants or starts anything comes from a file, and the operator sees that it does not."""
+    """A field that would grant or start something is ignored, with a warning."""
     key = field.partition(":")[0]
     (warning,) = read(field + "\n").warnings
 
@@ -111,7 +111,7 @@ def test_what_is_left_out_is_said(field: str) -> None:
     ],
 )
 def test_what_restricts_is_kept_to_or_refused(field: str, what: str) -> None:
-    """The error names the field and its line, and says what to do."""
+    """A restriction that cannot be enforced is an error with its field, its line and a way out."""
     with pytest.raises(ContentError) as caught:
         read(field + "\n")
 
@@ -120,19 +120,19 @@ def test_what_restricts_is_kept_to_or_refused(field: str, what: str) -> None:
 
 
 def test_a_copy_of_the_project_is_a_worktree() -> None:
-    """Like Claude Code's own, it begins with the last commit; without the field, the settings decide."""
+    """A worktree begins at the last commit, as in Claude Code; without the field, the settings decide."""
     assert (WorktreeFrom.HEAD, None) == (read("isolation: worktree\n").worktree, read().worktree)
 
 
 def test_a_planner_that_only_reads() -> None:
-    """Its tools keep it from changing anything, whatever its mode is."""
+    """A planner with read-only tools is accepted with any permission mode."""
     preset = read("permissionMode: plan\ntools: Read, Grep, Glob\n")
 
     assert ("read", "grep", "find") == preset.tools
 
 
 def test_a_description_that_is_not_quite_yaml() -> None:
-    """Claude Code writes descriptions with colons in them, unquoted, and reads them; so do we."""
+    """An unquoted description with colons is read, as Claude Code does."""
     text = '---\nname: r\ndescription: Use this when: asked.\\n<example>user: "x"</example>\ntools: Read\n---\nLook.'
     preset = FORM.parse(text, "/x/r.md", "claude")
 
@@ -141,12 +141,12 @@ def test_a_description_that_is_not_quite_yaml() -> None:
 
 
 def test_a_file_without_a_name() -> None:
-    """Notes without frontmatter are passed over; an agent without a name, which Claude Code does not load, is told."""
+    """Notes without frontmatter are skipped; an agent without a name, which Claude Code does not load, is a problem."""
     assert None is FORM.parse("# Our agents\n", "/x/README.md", "claude")
     with pytest.raises(ContentError, match="name: it is missing"):
         FORM.parse("---\ndescription: d\n---\n", "/x/a.md", "claude")
 
 
 def test_no_memory_files() -> None:
-    """An agent that is to do without CLAUDE.md does without it."""
+    """An agent without CLAUDE.md gets no memory files."""
     assert (None, False) == (read().context_files, read("omitClaudeMd: true\n").context_files)

@@ -1,4 +1,4 @@
-"""Agent files of Codex: what of them becomes a preset, what is left out with a word, and what is refused."""
+"""Agent files of Codex: fields used, fields ignored with a warning, and fields refused."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def read(fields: str = "") -> Preset:
 
 
 def test_a_whole_file() -> None:
-    """Every field that has a counterpart is used, and none of them is warned of."""
+    """Every field with a counterpart is used without a warning."""
     fields = (
         'model = "gpt-x"\nmodel_reasoning_effort = "high"\nsandbox_mode = "read-only"\nnickname_candidates = ["R"]\n'
     )
@@ -52,13 +52,13 @@ def test_a_whole_file() -> None:
     ],
 )
 def test_sandboxes(fields: str, tools: tuple[str, ...] | None, denied: tuple[str, ...] | None) -> None:
-    """A sandbox that restricts is that of the list of tools for which Codex gets it; without one the user's holds."""
+    """A restricting sandbox becomes the list of tools that gives Codex this sandbox; without one the user's applies."""
     assert (tools, denied) == (read(fields).tools, read(fields).denied_tools)
 
 
 @pytest.mark.parametrize("mode", ["read-only", "workspace-write"])
 def test_codex_is_told_the_sandbox_of_the_file(mode: str) -> None:
-    """The list of tools leads back to the sandbox, also where a parent bounds it; it is never a wider one."""
+    """The list of tools gives Codex the file's sandbox, even if a parent limits it, and never a wider one."""
     offer = Offer(TOOL_NAMES, closed=True, excludes=True)
     tools = read(f'sandbox_mode = "{mode}"').tools
 
@@ -69,7 +69,7 @@ def test_codex_is_told_the_sandbox_of_the_file(mode: str) -> None:
 
 @pytest.mark.parametrize(("word", "level"), [("none", "off"), ("minimal", "minimal"), ("xhigh", "xhigh")])
 def test_efforts(word: str, level: str) -> None:
-    """The levels are ours, but for the lowest."""
+    """Codex's levels have the same names, except the lowest."""
     assert (level, ()) == (
         read(f'model_reasoning_effort = "{word}"').thinking,
         read(f'model_reasoning_effort = "{word}"').warnings,
@@ -93,7 +93,7 @@ def test_efforts(word: str, level: str) -> None:
     ],
 )
 def test_what_is_left_out_is_said(field: str) -> None:
-    """Nothing that grants or starts anything comes from a file, and the operator sees that it does not."""
+    """A field that would grant or start something is ignored, with a warning."""
     preset = read(field)
     (warning,) = preset.warnings
 
@@ -119,7 +119,7 @@ def test_what_is_left_out_is_said(field: str) -> None:
     ],
 )
 def test_what_restricts_is_kept_to_or_refused(field: str, what: str) -> None:
-    """The error names the field, and says what to do instead."""
+    """A restriction that cannot be enforced is an error with its field and an alternative."""
     with pytest.raises(ContentError) as caught:
         read(field + "\n")
 
@@ -127,7 +127,7 @@ def test_what_restricts_is_kept_to_or_refused(field: str, what: str) -> None:
 
 
 def test_the_line_of_a_fault() -> None:
-    """It is that of the field, also where that is a table."""
+    """A fault has the line of its field, even if that is a table."""
     with pytest.raises(ContentError) as of_key:
         read('model_provider = "local"\n')
     with pytest.raises(ContentError) as of_table:
@@ -137,7 +137,7 @@ def test_the_line_of_a_fault() -> None:
 
 
 def test_what_is_not_said() -> None:
-    """A file without a name is called like the file; without a model the parent's is meant."""
+    """A file without a name has its file's name; a file without a model inherits the parent's."""
     preset = FORM.parse('description = "d"\n', "/x/scout.toml", "codex")
 
     assert preset is not None
@@ -145,5 +145,5 @@ def test_what_is_not_said() -> None:
 
 
 def test_no_project_documents() -> None:
-    """An agent that is to read no AGENTS.md reads none."""
+    """An agent without AGENTS.md gets no project documents."""
     assert (None, False) == (read().context_files, read("project_doc_max_bytes = 0\n").context_files)

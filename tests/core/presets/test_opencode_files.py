@@ -1,4 +1,4 @@
-"""Agent files of opencode: what of them becomes a preset, what is left out with a word, and what is refused."""
+"""Agent files of opencode: fields used, fields ignored with a warning, and fields refused."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def read(fields: str = "", agent: str = "") -> Preset:
 
 
 def test_a_whole_file() -> None:
-    """Every field that has a counterpart is used, and none of them is warned of; the name is that of the file."""
+    """Every field with a counterpart is used without a warning; the file's name is the preset's."""
     fields = "mode: subagent\nmodel: openai/gpt-x\nsteps: 9\nreasoningEffort: high\ntools:\n  bash: false\n"
 
     assert Preset(
@@ -57,7 +57,9 @@ def test_a_whole_file() -> None:
     ],
 )
 def test_tools(fields: str, tools: tuple[str, ...] | None, denied: tuple[str, ...] | None) -> None:
-    """The last line about a tool counts; without one all are there, and files are changed by all tools or by none."""
+    """The last line for a tool applies, and an unmentioned tool is allowed; write tools are all allowed or all
+    denied.
+    """
     preset = read(fields + "\n")
 
     assert (tools, denied, ()) == (preset.tools, preset.denied_tools, preset.warnings)
@@ -74,7 +76,7 @@ def test_tools(fields: str, tools: tuple[str, ...] | None, denied: tuple[str, ..
     ],
 )
 def test_what_is_more_than_was_meant_is_said(fields: str, denied: tuple[str, ...] | None, why: str) -> None:
-    """Where a rule cannot be kept to as it is the tool is denied, and the operator sees that."""
+    """A rule that cannot be enforced as written denies the whole tool, with a warning."""
     preset = read(fields + "\n")
     (warning,) = preset.warnings
 
@@ -95,7 +97,7 @@ def test_what_is_more_than_was_meant_is_said(fields: str, denied: tuple[str, ...
     ],
 )
 def test_what_restricts_is_kept_to_or_refused(fields: str, what: str) -> None:
-    """The error names the field and its line."""
+    """A restriction that cannot be enforced is an error with its field and line."""
     with pytest.raises(ContentError) as caught:
         read(fields + "\n")
 
@@ -113,7 +115,7 @@ def test_what_restricts_is_kept_to_or_refused(fields: str, what: str) -> None:
     ],
 )
 def test_who_runs_it(agent: str, model: str, expected: tuple[str | None, str | None]) -> None:
-    """Without an agent the settings choose one that serves the model; a named one has a model of its own."""
+    """Without an agent the settings choose one for the model; a named agent keeps its own model."""
     preset = read(model, agent)
 
     assert expected == (preset.agent, preset.model)
@@ -121,7 +123,7 @@ def test_who_runs_it(agent: str, model: str, expected: tuple[str | None, str | N
 
 @pytest.mark.parametrize("field", ["temperature: 0.1", "top_p: 1", "hidden: true", "variant: mini", "name: other"])
 def test_what_is_left_out_is_said(field: str) -> None:
-    """What no agent is told is a warning."""
+    """A field that no agent gets is a warning."""
     (warning,) = read(field + "\n").warnings
 
     assert field.partition(":")[0] in warning and "is ignored" in warning

@@ -1,4 +1,4 @@
-"""A second preset like one there is: another name, every other character as it was."""
+"""A copy of a preset: another name, all other characters unchanged."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_only_the_name_changes(tmp_path: Path, before: str, after: str) -> None:
 
 
 def test_a_name_that_needs_quotes_gets_them(tmp_path: Path) -> None:
-    """What YAML would read otherwise is quoted."""
+    """A name that YAML would misread is quoted."""
     preset = preset_in(tmp_path, "---\nname: scout\ndescription: d\n---\n")
 
     path = duplicate(preset, "# 2: 名", str(tmp_path))
@@ -51,7 +51,7 @@ def test_a_name_that_needs_quotes_gets_them(tmp_path: Path) -> None:
 
 
 def test_line_ends_and_mark_stay(tmp_path: Path) -> None:
-    """A file of Windows is copied as one."""
+    """A Windows file is copied with its line ends and byte order mark."""
     preset = preset_in(tmp_path, b"\xef\xbb\xbf---\r\nname: scout\r\ndescription: d\r\n---\r\nLook.\r\n")
 
     path = duplicate(preset, "other", str(tmp_path))
@@ -61,7 +61,7 @@ def test_line_ends_and_mark_stay(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["Look.\n", "---\nmodel: a/b\n---\nLook.\n", "---\n---\nLook.\n"])
 def test_what_a_lenient_place_leaves_out_is_added(tmp_path: Path, text: str) -> None:
-    """A file without name or description can be a preset of the project afterwards."""
+    """A file without name or description gets both, and is then a valid project preset."""
     preset = preset_in(tmp_path, text, source="dir")
 
     read = read_preset(duplicate(preset, "other", str(tmp_path / "b")), PresetSource.PROJECT)
@@ -86,7 +86,7 @@ def test_what_cannot_be_a_name_is_refused(tmp_path: Path, name: str) -> None:
 
 
 def test_no_file_is_replaced(tmp_path: Path) -> None:
-    """Names and files that are taken are refused; a name of many bytes gets a file that the disk takes."""
+    """A used name or file is refused; a name of many bytes gets a file name that the disk accepts."""
     preset = preset_in(tmp_path, "---\nname: scout\ndescription: d\n---\n")
 
     with pytest.raises(PresetError, match="already exists"):
@@ -97,7 +97,7 @@ def test_no_file_is_replaced(tmp_path: Path) -> None:
 
 
 def test_a_file_that_broke_meanwhile_is_refused(tmp_path: Path) -> None:
-    """What the list showed may be gone or broken by now."""
+    """A file that is gone or broken by now is refused."""
     preset = preset_in(tmp_path, "---\nname: scout\ndescription: d\n---\n")
     Path(preset.path).write_text("nothing")
     with pytest.raises(PresetError, match="invalid now"):
@@ -108,7 +108,7 @@ def test_a_file_that_broke_meanwhile_is_refused(tmp_path: Path) -> None:
 
 
 def test_the_proposed_name_is_free() -> None:
-    """The first number that nobody has; a long name stays a name."""
+    """The proposed name has the first free number; a long name stays valid."""
     assert "a-2" == free_name("a", ())
     assert "a-4" == free_name("a", {"a-2", "a-3"})
     assert len(free_name("n" * 64, ())) <= 64

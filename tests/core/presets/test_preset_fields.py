@@ -1,4 +1,4 @@
-"""The fields of a preset: what each value means, what is refused, and the schema made of the same table."""
+"""The fields of a preset: meanings, refused values, and the schema from the same table."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def preset(fields: str, body: str = "Look.") -> Preset:
 
 
 def test_every_field() -> None:
-    """Each key of the schema lands in the preset, in the units of the engine."""
+    """Each key of the schema is stored in the preset, in the engine's units."""
     read = preset(
         """
 model: "@fast"
@@ -120,7 +120,7 @@ idle_timeout: 1h
     ],
 )
 def test_a_value(field: str, attribute: str, expected: object) -> None:
-    """Words are taken whatever their case, blank is absent, and times have units."""
+    """Words are accepted in any case, blank counts as absent, and times have units."""
     assert expected == getattr(preset(f"{field}\n"), attribute)
 
 
@@ -174,7 +174,7 @@ def test_a_value(field: str, attribute: str, expected: object) -> None:
     ],
 )
 def test_a_wrong_value(field: str, what: str) -> None:
-    """A value that could mean anything is refused with its line, and says what was expected and found."""
+    """An ambiguous value is refused with its line, and with the expected and actual value."""
     with pytest.raises(ContentError) as caught:
         preset(field)
 
@@ -194,7 +194,7 @@ def test_a_wrong_value(field: str, what: str) -> None:
     ],
 )
 def test_ambiguous_tools_are_refused(tmp_path: Path, fields: str, what: str) -> None:
-    """Two fields of tools leave open what is meant: the problem names the file and both keys."""
+    """Two fields for tools are a problem that names the file and both keys."""
     path = tmp_path / "a.md"
     path.write_text(f"---\n{HEAD}{fields}\n---\n")
     read = read_preset(str(path), PresetSource.PROJECT)
@@ -205,7 +205,7 @@ def test_ambiguous_tools_are_refused(tmp_path: Path, fields: str, what: str) -> 
 
 @pytest.mark.parametrize("other", ["sticky", "structured_result"])
 def test_a_session_that_is_not_kept(other: str) -> None:
-    """A session that is never on disk can neither go on in another run nor be asked again."""
+    """A session that is never on disk can neither be continued by another run nor asked again."""
     with pytest.raises(ContentError, match=f'"session: none" and {other} cannot be combined') as caught:
         preset(f"session: none\n{other}: true")
 
@@ -214,7 +214,7 @@ def test_a_session_that_is_not_kept(other: str) -> None:
 
 
 def test_a_bare_role_is_told_to_be_quoted(tmp_path: Path) -> None:
-    """What YAML cannot read comes with the way to write it."""
+    """Invalid YAML is reported with the correct form."""
     path = tmp_path / "a.md"
     path.write_text(f"---\n{HEAD}model: @fast\n---\n")
     read = read_preset(str(path), PresetSource.PROJECT)
@@ -225,7 +225,7 @@ def test_a_bare_role_is_told_to_be_quoted(tmp_path: Path) -> None:
 
 
 def test_the_schema_is_made_of_the_table() -> None:
-    """Editors see each field with its meaning, what is required, and what excludes each other."""
+    """Editors see each field with its meaning, which fields are required, and which exclude each other."""
     schema = preset_schema()
 
     assert list(FIELDS) == list(schema["properties"])
@@ -237,7 +237,7 @@ def test_the_schema_is_made_of_the_table() -> None:
 
 
 def accepts(schema: dict[str, Any], value: Any) -> bool:
-    """Check a value against the few words of JSON Schema that are used here."""
+    """Check a value against the part of JSON Schema that is used here."""
     kinds = {"string": str, "boolean": bool, "array": list, "object": dict, "integer": int, "number": (int, float)}
     wanted = schema.get("type")
     if wanted and (not isinstance(value, kinds[wanted]) or (isinstance(value, bool) and wanted != "boolean")):
@@ -287,7 +287,7 @@ def accepts(schema: dict[str, Any], value: Any) -> bool:
     ],
 )
 def test_schema_and_reader_agree(fields: dict[str, Any], valid: bool) -> None:
-    """What an editor marks as wrong is what we refuse or warn of, and the other way round."""
+    """A value that an editor marks as wrong is refused or warned about here, and the other way round."""
     whole = {"name": "x", "description": "d", **fields}
     assert valid == accepts(preset_schema(), whole)
 

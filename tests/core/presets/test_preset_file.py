@@ -1,4 +1,4 @@
-"""One preset file: what its fields mean, what is wrong with it, and writing one."""
+"""One preset file: its fields, its faults, and file problems."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ You are a scout. Explore quickly, summarize clearly, and avoid implementation.
 
 
 def test_only_what_is_required() -> None:
-    """Without the optional fields the agent's own tools and nobody's model are meant."""
+    """Without the optional fields the agent's own tools and no model are set."""
     plain = preset(body="")
 
     assert (None, None, None, None, "", ()) == (
@@ -55,7 +55,7 @@ def test_only_what_is_required() -> None:
 
 @pytest.mark.parametrize("word", ["yes", "off", "12", "1e3", "null", "~", "2024-01-01", "#(touch x)", "'@x'", "Ünï 名"])
 def test_scalars_are_text(word: str) -> None:
-    """A name stays as typed, also where YAML would see something else, and where it looks like a command."""
+    """A name stays as typed, even if YAML would read it as another type, or if it looks like a command."""
     text = f"---\nname: {word if '#' not in word else repr(word)}\ndescription: {word!r}\n---\n"
 
     assert word.strip("'") == parse_preset(text, "/p/x.md", PresetSource.PROJECT).name
@@ -74,20 +74,20 @@ def test_scalars_are_text(word: str) -> None:
     ],
 )
 def test_tools(field: str, expected: tuple[str, ...]) -> None:
-    """A list and a line with commas mean the same, under each of the three names; an empty list is no tools."""
+    """A list and a line with commas are equal, under each of the three names; an empty list means no tools."""
     assert expected == preset(f"{field}\n").tools
 
 
 @pytest.mark.parametrize("blank", ["model:", "model: ''", "model: '  '", "runner:", "agent:"])
 def test_blank_counts_as_absent(blank: str) -> None:
-    """A field left blank says nothing."""
+    """A blank field counts as absent."""
     read = preset(f"{blank}\n")
 
     assert (None, None, None) == (read.model, read.runner, read.agent)
 
 
 def test_runner_and_agent() -> None:
-    """A preset may choose a runner and an agent that the user has set up, by name."""
+    """A preset may choose by name a runner and an agent that the user has set up."""
     read = preset("runner: tmux\nagent: offline\n")
 
     assert ("tmux", "offline") == (read.runner, read.agent)
@@ -105,12 +105,12 @@ def test_runner_and_agent() -> None:
     ],
 )
 def test_the_body_is_the_prompt(body: str, prompt: str) -> None:
-    """The prompt is the body exactly as written, apart from blank lines around it."""
+    """The prompt is the body exactly as written, except blank lines around it."""
     assert prompt == preset(body=body).prompt
 
 
 def test_a_prompt_field_goes_before_the_body() -> None:
-    """With `prompt` the body is not used, which is said."""
+    """If `prompt` is set the body is ignored, with a warning."""
     read = preset("prompt: |\n  Be fast.\n  ---\n  Stop.\n", body="Not this.")
 
     assert "Be fast.\n---\nStop." == read.prompt
@@ -119,7 +119,7 @@ def test_a_prompt_field_goes_before_the_body() -> None:
 
 
 def test_blanks_in_quotes_do_not_matter() -> None:
-    """Blanks around a quoted value are no part of it."""
+    """Whitespace around a quoted value is dropped."""
     read = parse_preset('---\nname: " x "\ndescription: " d "\nmodel: " a/b "\n---\n', "/p/f.md", PresetSource.PROJECT)
 
     assert ("x", "d", "a/b") == (read.name, read.description, read.model)
@@ -127,7 +127,7 @@ def test_blanks_in_quotes_do_not_matter() -> None:
 
 
 def test_a_file_of_another_editor(tmp_path: Path) -> None:
-    """A byte order mark, CR LF and blanks after the dashes do not matter."""
+    """A byte order mark, CR LF and whitespace after the dashes are accepted."""
     path = tmp_path / "a.md"
     path.write_bytes(b"\xef\xbb\xbf---  \r\nname: scout\r\ndescription: d\r\ntools: read\r\n--- \r\nOne.\r\nTwo.\r\n")
     read = read_preset(str(path), PresetSource.PROJECT)
@@ -183,7 +183,7 @@ def test_a_file_of_a_preset_directory_needs_no_name() -> None:
     ],
 )
 def test_what_is_wrong_with_a_file(text: str, line: int | None, what: str) -> None:
-    """The error says what is wrong, and in which line of the file where there is one."""
+    """The error names the fault, and its line if there is one."""
     with pytest.raises(ContentError) as caught:
         parse_preset(text, "/p/x.md", PresetSource.PROJECT)
 
@@ -193,7 +193,7 @@ def test_what_is_wrong_with_a_file(text: str, line: int | None, what: str) -> No
 
 @pytest.mark.parametrize("field", ["model: @fast", "tools: [@x]", "tools:\n  - read\n  - @x"])
 def test_a_bare_role_gets_the_hint_to_quote_it(field: str) -> None:
-    """YAML gives `@` no meaning, so the message shows how it is written."""
+    """YAML gives `@` no meaning, so the message shows how to write it."""
     with pytest.raises(ContentError) as caught:
         preset(f"{field}\n")
 
@@ -201,7 +201,7 @@ def test_a_bare_role_gets_the_hint_to_quote_it(field: str) -> None:
 
 
 def test_a_name_of_64_characters() -> None:
-    """The longest name is allowed, and it is characters that count."""
+    """A name of 64 characters is allowed, counted in characters."""
     name = "名" * 64
 
     assert name == parse_preset(f"---\nname: {name}\ndescription: d\n---\n", "/p/x.md", PresetSource.PROJECT).name
@@ -219,14 +219,14 @@ def test_a_name_of_64_characters() -> None:
     ],
 )
 def test_what_has_no_effect_is_a_warning(field: str, warning: str) -> None:
-    """A key that nothing acts on never loses its meaning silently."""
+    """A key without effect is a warning."""
     (only,) = preset(f"{field}\n").warnings
 
     assert only.startswith(warning) or warning in only
 
 
 def test_nothing_to_replace_with() -> None:
-    """Replacing the agent's system prompt by nothing is said to have no effect."""
+    """Replacing the agent's system prompt with an empty one is a warning."""
     (warning,) = preset("prompt_mode: replace\n", body="").warnings
 
     assert '"prompt_mode: replace" has no effect: there is no prompt' == warning
@@ -248,7 +248,7 @@ def problem(path: Path) -> PresetProblem:
     ],
 )
 def test_a_file_that_cannot_be_used(tmp_path: Path, content: bytes, line: int | None, message: str) -> None:
-    """Bytes that are no preset are one problem with path, line where there is one, and what to do."""
+    """An unreadable file is one problem with path, a line if there is one, and a way out."""
     path = tmp_path / "a.md"
     path.write_bytes(content)
 
@@ -258,7 +258,7 @@ def test_a_file_that_cannot_be_used(tmp_path: Path, content: bytes, line: int | 
 
 
 def test_what_is_no_file(tmp_path: Path) -> None:
-    """A directory, a dangling link and a fifo are problems; none is waited for."""
+    """A directory, a dangling link and a fifo are problems, and reading does not block."""
     (tmp_path / "dir.md").mkdir()
     (tmp_path / "link.md").symlink_to("/nowhere/x.md")
     os.mkfifo(tmp_path / "fifo.md")
@@ -269,7 +269,7 @@ def test_what_is_no_file(tmp_path: Path) -> None:
 
 
 def test_a_file_without_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file that may not be read is a problem."""
+    """A file without read permission is a problem."""
 
     def denied(*_args: object, **_others: object) -> int:
         raise PermissionError(13, "Permission denied")
@@ -280,12 +280,12 @@ def test_a_file_without_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_a_file_that_went_away(tmp_path: Path) -> None:
-    """A file deleted between listing and reading is simply not there."""
+    """A file deleted between listing and reading counts as missing."""
     assert read_preset(str(tmp_path / "gone.md"), PresetSource.PROJECT) is None
 
 
 def test_a_file_name_that_is_not_utf8(tmp_path: Path) -> None:
-    """It cannot be written into any record of a run, so it is a problem, shown readably."""
+    """A file name that is not UTF-8 is a problem with a readable name, because no run record can hold it."""
     path = os.fsdecode(os.fsencode(tmp_path) + b"/\xff.md")
     Path(path).write_text(f"---\n{HEAD}---\n")
     read = read_preset(path, PresetSource.PROJECT)
@@ -305,7 +305,7 @@ def test_a_file_name_that_is_not_utf8(tmp_path: Path) -> None:
     ],
 )
 def test_a_problem_is_called_like_its_preset(tmp_path: Path, text: str, name: str) -> None:
-    """A broken file goes by the name in it where that can be read, else by its file's."""
+    """A broken file's problem has the preset's name if it can be read, or else the file's."""
     path = tmp_path / "a.md"
     path.write_text(text)
 
@@ -313,7 +313,7 @@ def test_a_problem_is_called_like_its_preset(tmp_path: Path, text: str, name: st
 
 
 def test_the_message_is_one_plain_line(tmp_path: Path) -> None:
-    """What is echoed from a broken file cannot move the cursor or break a row."""
+    """A message with text from a broken file cannot move the cursor or break a row."""
     path = tmp_path / "a.md"
     path.write_text('---\nname: "x\\e[2J\\ny/"\ndescription: d\n---\n')
 

@@ -1,4 +1,4 @@
-"""Saving a preset: it reads back as it was given, and nothing is ever replaced."""
+"""A saved preset reads back unchanged, and nothing is ever replaced."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def saved(path: str) -> Preset:
 
 
 def test_a_saved_preset_is_a_plain_file(tmp_path: Path) -> None:
-    """What is written looks like what a person would write, and only the user may read it."""
+    """A saved preset looks like a person's file, and only the user may read it."""
     path = save(str(tmp_path / "new" / "dir"), "Repo Scout!", "Fast: look", "a/b", ["read", "ls"], "Look.\n")
 
     assert str(tmp_path / "new" / "dir" / "repo-scout.md") == path
@@ -50,7 +50,7 @@ def test_a_saved_preset_is_a_plain_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize("tools", [None, (), ("read",), ("mcp:x", "a.b:", "-".join("ab"))])
 @pytest.mark.parametrize("model", [None, "", "@fast", "fake/org/llama:8b:high", "#x"])
 def test_model_and_tools_come_back(tmp_path: Path, tools: tuple[str, ...] | None, model: str | None) -> None:
-    """Absent, empty and awkward values are told apart after reading."""
+    """Absent, empty and awkward values stay distinct after reading."""
     read = saved(save(str(tmp_path), "x", "d", model, tools, "p"))
 
     assert (model or None, tools) == (read.model, read.tools)
@@ -58,7 +58,7 @@ def test_model_and_tools_come_back(tmp_path: Path, tools: tuple[str, ...] | None
 
 @pytest.mark.parametrize("worktree", [None, *WorktreeFrom])
 def test_what_was_chosen_for_a_run_comes_back(tmp_path: Path, worktree: WorktreeFrom | None) -> None:
-    """Worktree, check and budgets; what was not chosen stays with the settings."""
+    """Worktree, check and budgets are saved if they were chosen; the settings decide the others."""
     limits = {"budget": 0.5, "max_tokens": 2_000_000}
     read = saved(save(str(tmp_path), "x", "d", None, None, "p", worktree=worktree, check="tests", **limits))
     assert (worktree, "tests", 0.5, 2_000_000) == (read.worktree, read.check, read.budget, read.max_tokens)
@@ -85,7 +85,7 @@ def test_what_was_chosen_for_a_run_comes_back(tmp_path: Path, worktree: Worktree
     ],
 )
 def test_hostile_texts_come_back(tmp_path: Path, text: str) -> None:
-    """Whatever YAML makes of a value, name, description and prompt read back as given."""
+    """Name, description and prompt read back unchanged, even if YAML could misread them."""
     read = saved(save(str(tmp_path), text, f"{text}\n---\n\n{text}", None, None, f"{text}\n---\n  {text}  "))
 
     assert (text, f"{text}\n---\n\n{text}", f"{text}\n---\n  {text}  ") == (read.name, read.description, read.prompt)
@@ -102,7 +102,7 @@ def test_hostile_texts_come_back(tmp_path: Path, text: str) -> None:
     ],
 )
 def test_the_prompt_comes_back(tmp_path: Path, prompt: str, expected: str) -> None:
-    """Blank lines around it and CR LF are put right; all else stays."""
+    """Blank lines around the prompt and CR LF are normalized; the rest is unchanged."""
     assert expected == saved(save(str(tmp_path), "x", "d", None, None, prompt)).prompt
 
 
@@ -121,7 +121,7 @@ def test_the_prompt_comes_back(tmp_path: Path, prompt: str, expected: str) -> No
     ],
 )
 def test_what_cannot_be_saved(tmp_path: Path, name: str, description: str, prompt: str, what: str) -> None:
-    """A preset that could not be read again is refused before anything is written."""
+    """A preset that could not be read back is refused before anything is written."""
     with pytest.raises(PresetError, match=what):
         save(str(tmp_path / "dir"), name, description, None, None, prompt)
 
@@ -129,20 +129,20 @@ def test_what_cannot_be_saved(tmp_path: Path, name: str, description: str, promp
 
 
 def test_blanks_around_are_dropped(tmp_path: Path) -> None:
-    """Blanks typed around a value are no part of it."""
+    """Whitespace around a value is dropped."""
     read = saved(save(str(tmp_path), " x ", " d ", " a/b ", [" read "], "p"))
 
     assert ("x", "d", "a/b", ("read",)) == (read.name, read.description, read.model, read.tools)
 
 
 def test_a_wrong_tool_is_refused(tmp_path: Path) -> None:
-    """Names of tools are checked as when a preset is read."""
+    """Tool names are checked as when a preset is read."""
     with pytest.raises(UsageError, match="is not the name of a tool"):
         save(str(tmp_path), "x", "d", None, ["-bash"], "")
 
 
 def test_a_file_is_never_replaced(tmp_path: Path) -> None:
-    """A file of that name, even one that is no preset or a dangling link, stays as it is."""
+    """An existing file of that name stays unchanged, even a dangling link or a file that is not a preset."""
     (tmp_path / "my-name.md").write_text("precious")
     (tmp_path / "link.md").symlink_to("/nowhere")
     for name in ("My Name", "link"):
@@ -155,7 +155,7 @@ def test_a_file_is_never_replaced(tmp_path: Path) -> None:
 
 
 def test_a_name_is_never_given_twice(tmp_path: Path) -> None:
-    """Where another file has the name already the second would only be a problem."""
+    """A name that another file uses is refused: the second preset would only be a problem."""
     path = tmp_path / "other.md"
     path.write_text("---\nname: scout\ndescription: d\n---\n")
     with pytest.raises(PresetError, match='the preset "scout" already exists') as caught:
@@ -176,12 +176,12 @@ def test_a_name_is_never_given_twice(tmp_path: Path) -> None:
     ],
 )
 def test_the_file_name(tmp_path: Path, name: str, file_name: str) -> None:
-    """It keeps letters and digits of any script and nothing that a shell or a listing would trip over."""
+    """A file name keeps letters and digits of any script, and no characters that confuse a shell or a listing."""
     assert str(tmp_path / file_name) == save(str(tmp_path), name, "d", None, None, "")
 
 
 def test_a_directory_that_cannot_be_made(tmp_path: Path) -> None:
-    """A disk that says no is told with the path, and leaves nothing behind."""
+    """A write error has the path, and leaves no files."""
     (tmp_path / "file").write_text("")
     with pytest.raises(PresetError, match="cannot write the preset") as caught:
         save(str(tmp_path / "file" / "dir"), "x", "d", None, None, "")
@@ -190,7 +190,7 @@ def test_a_directory_that_cannot_be_made(tmp_path: Path) -> None:
 
 
 def test_a_disk_without_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """When the text cannot be made durable no half preset stays."""
+    """If the text cannot be made durable no partial preset stays."""
 
     def full(_descriptor: int) -> None:
         raise OSError(28, "No space left on device")

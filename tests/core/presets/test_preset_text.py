@@ -1,4 +1,4 @@
-"""A preset's file as text: every byte of it comes back, and it is replaced whole or not at all."""
+"""A preset's file as text: every byte is preserved, and a file is never replaced in part."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ def test_every_byte_comes_back(content: bytes) -> None:
 
 
 def test_line_ends_are_those_of_the_file() -> None:
-    """A line that is added to a file of Windows ends as the others do."""
+    """A line added to a Windows file gets the file's line end."""
     assert b"a\r\nb\r\nc\r\n" == text_of(b"a\r\nb\r\n").bytes_of("a\nb\nc\n")
 
 
 def test_nothing_raw_is_shown() -> None:
-    """A screen gets a character of one cell for each that it could obey, and a line stays a line."""
+    """Each control character is shown as one character of one cell, and a line stays a line."""
     text = encode_unsafe(HOSTILE)
 
     assert [text] == text.splitlines()
@@ -48,13 +48,13 @@ def test_nothing_raw_is_shown() -> None:
 
 
 def test_the_private_plane_is_left_to_its_owner() -> None:
-    """A text that uses the characters of the stand-ins itself is told apart."""
+    """A text that uses the stand-in characters itself is detected."""
     assert can_encode_unsafe(HOSTILE)
     assert not can_encode_unsafe("\U0010001b")
 
 
 def test_a_foreign_encoding_is_refused(tmp_path: Path) -> None:
-    """What is not UTF-8 would not come back; the error names the line."""
+    """A file that is not UTF-8 is refused with the line, because it could not be restored."""
     file = tmp_path / "x.md"
     file.write_bytes(b"---\nname: \xe9\n")
 
@@ -66,7 +66,7 @@ def test_a_foreign_encoding_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["missing", "directory", "fifo"])
 def test_what_is_no_file_is_refused(tmp_path: Path, kind: str) -> None:
-    """A name without a file, a directory and a pipe are errors in a sentence."""
+    """A missing file, a directory and a pipe are errors in a sentence."""
     path = tmp_path / "x.md"
     if kind == "directory":
         path.mkdir()
@@ -78,7 +78,7 @@ def test_what_is_no_file_is_refused(tmp_path: Path, kind: str) -> None:
 
 
 def test_rights_and_links_stay(tmp_path: Path) -> None:
-    """The file that a link leads to is replaced; who may read it is as before."""
+    """The target of a link is replaced with its mode; the link stays."""
     (tmp_path / "real").mkdir()
     real = tmp_path / "real/x.md"
     real.write_bytes(b"old")
@@ -94,7 +94,7 @@ def test_rights_and_links_stay(tmp_path: Path) -> None:
 
 
 def test_a_changed_file_is_noticed(tmp_path: Path) -> None:
-    """What somebody else wrote or deleted meanwhile is not written over; the error has it."""
+    """A file that another program changed or deleted is not overwritten; the error has its content."""
     file = tmp_path / "x.md"
     file.write_bytes(b"theirs")
     with pytest.raises(FileChanged, match="changed by another program") as changed:
@@ -110,7 +110,7 @@ def test_a_changed_file_is_noticed(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """When writing fails the old file stands, nothing is left beside it, and the sentence says why."""
+    """If writing fails the old file stays, no other file is left, and the error has the reason."""
     file = tmp_path / "x.md"
     file.write_bytes(b"old")
 

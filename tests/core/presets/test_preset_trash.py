@@ -1,4 +1,4 @@
-"""Deleting a preset: the file moves, and comes back byte for byte."""
+"""A deleted preset's file moves to the trash, and is restored byte for byte."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def a_file(directory: str, name: str = "scout.md", content: bytes = CONTENT) -> 
 
 @pytest.mark.parametrize("name", ["scout.md", "--help; touch x.md", f"{'n' * 252}.md", "名🦊\n.md"])
 def test_it_comes_back_as_it_was(project: Project, name: str) -> None:
-    """Bytes and rights are those of before, whatever the file holds and is called; the trash is empty then."""
+    """Bytes and mode are restored for any content and name; the trash is then empty."""
     path = a_file(project.home, name)
 
     deleted = delete_preset(str(path), PresetSource.PROJECT, project)
@@ -50,7 +50,7 @@ def test_it_comes_back_as_it_was(project: Project, name: str) -> None:
 
 
 def test_the_trash_is_beside(project: Project, tmp_path: Path) -> None:
-    """A preset of the user goes to the user's trash; one of a foreign directory puts nothing there."""
+    """A user's preset goes to the user's trash; one of another directory goes to the project's."""
     user = a_file(str(tmp_path / "agent/subagents"))
     foreign = a_file(str(tmp_path / "foreign"))
 
@@ -60,14 +60,14 @@ def test_the_trash_is_beside(project: Project, tmp_path: Path) -> None:
 
 
 def test_git_sees_nothing_of_it(project: Project) -> None:
-    """What was deleted is not committed by accident."""
+    """Deleted presets are not committed by accident."""
     delete_preset(str(a_file(project.home)), PresetSource.PROJECT, project)
 
     assert "*\n" == Path(project.trash, ".gitignore").read_text()
 
 
 def test_a_link_is_deleted_and_not_what_it_leads_to(project: Project) -> None:
-    """A relative link comes back as the link that it was."""
+    """A link is deleted without its target, and a relative link is restored as it was."""
     real = a_file(f"{project.root}/elsewhere")
     link = Path(project.home, "link.md")
     link.symlink_to("../../elsewhere/scout.md")
@@ -79,7 +79,7 @@ def test_a_link_is_deleted_and_not_what_it_leads_to(project: Project) -> None:
 
 
 def test_another_file_is_not_replaced(project: Project) -> None:
-    """Where a new file has the name by now, the deleted one stays in the trash and the error says where."""
+    """If a new file has the name by now, the deleted one stays in the trash, with its path in the error."""
     path = a_file(project.home)
     deleted = delete_preset(str(path), PresetSource.PROJECT, project)
     path.write_bytes(b"new")
@@ -91,7 +91,7 @@ def test_another_file_is_not_replaced(project: Project) -> None:
 
 
 def test_it_crosses_file_systems(project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """From another disk it is copied, there and back."""
+    """A preset on another disk is copied, there and back."""
 
     def crossing(*_: object, **__: object) -> None:
         raise OSError(errno.EXDEV, "Invalid cross-device link")
@@ -116,7 +116,7 @@ def test_it_crosses_file_systems(project: Project, tmp_path: Path, monkeypatch: 
 
 @pytest.mark.parametrize("name", ["gone.md", "directory.md", "notes.txt"])
 def test_what_is_no_preset_file_is_refused(project: Project, name: str) -> None:
-    """A file that is gone, a directory and a file of another kind stay where they are, with a sentence."""
+    """A missing file, a directory and a file of another kind are refused and stay."""
     if name == "directory.md":
         os.mkdir(f"{project.home}/{name}")
     elif name == "notes.txt":
@@ -130,14 +130,14 @@ def test_what_is_no_preset_file_is_refused(project: Project, name: str) -> None:
 
 
 def test_bundled_presets_stay(project: Project) -> None:
-    """What comes with subdeck is left out by the setting, not deleted."""
+    """Bundled presets are turned off by the setting, never deleted."""
     with pytest.raises(PresetError, match="comes with subdeck") as refused:
         delete_preset("/lib/Explore.md", PresetSource.BUNDLED, project)
     assert "bundled_presets: false" in refused.value.hint
 
 
 def test_old_ones_go_at_last(project: Project) -> None:
-    """A month later a deletion makes room; runs in the trash are none of its business."""
+    """Presets in the trash are removed after a month at the next deletion; runs there stay."""
     old = delete_preset(str(a_file(project.home)), PresetSource.PROJECT, project)
     place = os.path.dirname(old.kept)
     past = os.stat(place).st_mtime - KEPT - 60
@@ -152,7 +152,7 @@ def test_old_ones_go_at_last(project: Project) -> None:
 
 
 def test_what_comes_forth_is_known(project: Project) -> None:
-    """Behind a file stands the next usable one of its name, in the order in which presets are looked for."""
+    """After a deletion the next usable file of the name is found, in the order of preset sources."""
     good = b"---\nname: scout\ndescription: d\n---\n"
     user = f"{os.environ['PI_CODING_AGENT_DIR']}/subagents"
     near, broken, far = a_file(project.home, content=good), a_file(user, "a.md", b"---\nname: scout\n---\n"), None

@@ -1,4 +1,4 @@
-"""Discovery: where presets are looked for, which one wins, and what an unknown name is told."""
+"""Discovery: the sources of presets, their precedence, and errors for unknown names."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def found(presets: PresetCatalog) -> dict[str, tuple[PresetSource, str]]:
 
 
 def test_presets_of_project_and_user(project: Project, own_presets: Path, global_presets: Path) -> None:
-    """Both directories are read, and presets come sorted by name with their origin and path."""
+    """Both directories are read, and presets are sorted by name, with source and path."""
     write(global_presets, "b.md", "beta", "of the user")
     path = write(own_presets, "z.md", "alpha", "of the project")
     presets = catalog(project)
@@ -61,7 +61,7 @@ def test_presets_of_project_and_user(project: Project, own_presets: Path, global
 
 
 def test_the_nearer_preset_wins(project: Project, own_presets: Path, global_presets: Path, tmp_path: Path) -> None:
-    """Project goes before preset_dirs in their order, and these before the user's, by name and not by file."""
+    """The project outranks preset_dirs in their order, and these outrank the user's, by name and not by file."""
     first, second = tmp_path / "first", tmp_path / "second"
     for name in "abcd":
         write(global_presets, f"{name}.md", name, "global")
@@ -82,7 +82,7 @@ def test_the_nearer_preset_wins(project: Project, own_presets: Path, global_pres
 
 
 def test_no_directory_at_all(project: Project, global_presets: Path) -> None:
-    """Nothing there is no problem; the places say where presets would be found."""
+    """Missing directories are not a problem, and are listed as possible sources."""
     presets = catalog(project)
 
     assert ((), ()) == (presets.presets, presets.problems)
@@ -90,7 +90,7 @@ def test_no_directory_at_all(project: Project, global_presets: Path) -> None:
 
 
 def test_the_nearest_ancestor_of_the_launchers_directory(project: Project, own_presets: Path) -> None:
-    """Inside a project a nearer `.pi/subagents` goes before the root's, which is then not read."""
+    """Inside a project a nearer `.pi/subagents` replaces the root's, which is then not read."""
     write(own_presets, "a.md", "outer")
     package = Path(project.root, "packages", "one")
     write(package / ".pi" / "subagents", "b.md", "inner")
@@ -102,7 +102,7 @@ def test_the_nearest_ancestor_of_the_launchers_directory(project: Project, own_p
 
 
 def test_a_directory_without_presets_hides_nothing(project: Project, own_presets: Path) -> None:
-    """The directory that a first launch makes does not hide the presets of an ancestor."""
+    """The directory that a first launch makes does not hide an ancestor's presets."""
     outer = Path(project.root).parent / ".pi" / "subagents"
     write(outer, "a.md", "outer")
     (own_presets / "runs").mkdir()
@@ -111,7 +111,7 @@ def test_a_directory_without_presets_hides_nothing(project: Project, own_presets
 
 
 def test_home_and_above_are_no_project(home: Path) -> None:
-    """Presets in HOME's own `.pi/subagents`, or above it, are not taken for a project's."""
+    """Presets in HOME's own `.pi/subagents`, or above it, never count as a project's."""
     write(home / ".pi" / "subagents", "a.md", "stray")
     inside = home / "work" / "repository"
     inside.mkdir(parents=True)
@@ -136,7 +136,7 @@ def test_a_directory_named_twice_is_read_once(project: Project, own_presets: Pat
 def test_links_do_not_matter(
     project: Project, own_presets: Path, tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A launcher that stands in a linked directory, or a HOME that is a link, find what the real paths would."""
+    """In a linked directory, or with a linked HOME, the same presets are found."""
     write(own_presets, "a.md", "one")
     (tmp_path / "linked").mkdir()
     (tmp_path / "linked" / "here").symlink_to(project.root)
@@ -157,7 +157,7 @@ def test_the_agents_directory_can_be_moved(project: Project, tmp_path: Path, mon
 
 
 def test_what_is_no_preset_by_its_name(project: Project, own_presets: Path) -> None:
-    """Other files, hidden files (an editor's lock is a dangling link) and deeper directories are passed over."""
+    """Other files, hidden files (an editor's lock is a dangling link) and deeper directories are skipped."""
     for name in ("notes.txt", ".hidden.md", "a.MD.bak", "config.yaml"):
         (own_presets / name).write_text("x")
     (own_presets / ".#a.md").symlink_to("user@host.1234")
@@ -168,7 +168,7 @@ def test_what_is_no_preset_by_its_name(project: Project, own_presets: Path) -> N
 
 
 def test_two_files_of_one_directory_with_one_name(project: Project, own_presets: Path) -> None:
-    """By file name the first one loads, and the second is one problem that names the first."""
+    """Of two files with one name the first by file name loads, and the second is a problem that names the first."""
     write(own_presets, "b.md", "same", "second")
     write(own_presets, "a.md", "same", "first")
     presets = catalog(project)
@@ -180,7 +180,7 @@ def test_two_files_of_one_directory_with_one_name(project: Project, own_presets:
 
 
 def test_one_broken_file_keeps_nothing_else_from_loading(project: Project, own_presets: Path) -> None:
-    """Each broken file is one problem, and all other presets are there."""
+    """Each broken file is one problem, and all other presets load."""
     write(own_presets, "good.md", "good")
     (own_presets / "bytes.md").write_bytes(b"---\nname: \xff\n---\n")
     (own_presets / "dir.md").mkdir()
@@ -195,7 +195,7 @@ def test_one_broken_file_keeps_nothing_else_from_loading(project: Project, own_p
 def test_a_broken_file_is_stood_in_for_with_a_warning(
     project: Project, own_presets: Path, global_presets: Path
 ) -> None:
-    """Where the nearer preset is broken the farther one loads and says so: nobody runs the wrong one unaware."""
+    """If a nearer preset is broken the farther one loads with a warning, so that the user knows."""
     write(global_presets, "scout.md", "scout", "of the user")
     broken = write(own_presets, "other.md", "scout", more="tools: [read\n")
     presets = catalog(project)
@@ -205,7 +205,7 @@ def test_a_broken_file_is_stood_in_for_with_a_warning(
 
 
 def test_a_directory_that_cannot_be_read(project: Project, own_presets: Path, global_presets: Path) -> None:
-    """A file where a directory is meant is one problem of that place."""
+    """A file in place of a directory is one problem of that source."""
     write(own_presets, "a.md", "one")
     place = global_presets.parent / "not-a-directory"
     place.write_text("")
@@ -218,7 +218,7 @@ def test_a_directory_that_cannot_be_read(project: Project, own_presets: Path, gl
 
 
 def test_presets_are_read_anew(project: Project, own_presets: Path) -> None:
-    """An edit is seen by the next look, and a catalog read before it stays as it was."""
+    """An edit is seen by the next discovery, and an earlier catalog stays unchanged."""
     write(own_presets, "a.md", "one", "before")
     before = catalog(project)
     write(own_presets, "a.md", "one", "after")
@@ -227,7 +227,7 @@ def test_presets_are_read_anew(project: Project, own_presets: Path) -> None:
 
 
 def test_what_was_looked_for_names_the_files_of_codex(project: Project, tmp_path: Path) -> None:
-    """A hint that says `*.md` alone would send one away from a directory of agent files in TOML."""
+    """The hint for an unknown preset includes the TOML files of Codex, not only `*.md`."""
     found = catalog(project, settings=Settings(preset_dirs=(PresetDir(str(tmp_path), "codex"),)))
     assert "*.md and *.toml" == found.patterns
     with pytest.raises(PresetError) as caught:
@@ -236,7 +236,7 @@ def test_what_was_looked_for_names_the_files_of_codex(project: Project, tmp_path
 
 
 def test_an_unknown_preset(project: Project, own_presets: Path, global_presets: Path) -> None:
-    """The error names the near presets and every directory looked at."""
+    """The error names similar presets and every searched directory."""
     write(own_presets, "a.md", "repo-scout")
     with pytest.raises(PresetError) as far:
         catalog(project).get("zzz")
@@ -249,7 +249,7 @@ def test_an_unknown_preset(project: Project, own_presets: Path, global_presets: 
 
 
 def test_an_unknown_preset_where_there_are_none(project: Project) -> None:
-    """Without any preset the error says so, and shows a name with control characters as one plain line."""
+    """Without any preset the error says there are none, and sanitizes control characters in the name."""
     with pytest.raises(PresetError) as caught:
         catalog(project).get("x\x1b[31m\ny")
 
@@ -259,7 +259,7 @@ def test_an_unknown_preset_where_there_are_none(project: Project) -> None:
 
 
 def test_a_broken_preset_asked_for_by_name(project: Project, own_presets: Path) -> None:
-    """A name that belongs to a broken file is not unknown: the error says which file, line and why."""
+    """A broken preset's name is not unknown: the error has file, line and reason."""
     path = write(own_presets, "x.md", "scout", more="model: @fast\n")
     with pytest.raises(PresetError) as caught:
         catalog(project).get("scout")
@@ -270,7 +270,7 @@ def test_a_broken_preset_asked_for_by_name(project: Project, own_presets: Path) 
 
 
 def test_names_differ_by_case(project: Project, own_presets: Path) -> None:
-    """Names are compared as written, and the other spelling is named as near."""
+    """Names are compared with their case, and another spelling is suggested."""
     write(own_presets, "a.md", "Explore")
     with pytest.raises(PresetError) as caught:
         catalog(project).get("explore")

@@ -1,4 +1,4 @@
-"""Runs that nobody holds any more, and processes that they left."""
+"""Runs without a holder, and their leftover processes."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def facts(**others: object) -> RunnerFacts:
 
 
 def abandoned(project: Project, *events: Event, runner: RunnerFacts | None = None) -> tuple[str, Path]:
-    """Make a run that nobody holds; return its id and directory."""
+    """Make a run without a holder; return its id and directory."""
     meta, lock = make_run(project)
     directory = Path(project.run_dir(meta.run_id))
     (directory / paths.EVENTS).write_bytes(b"".join(map(encode_event, events)))
@@ -33,7 +33,7 @@ def abandoned(project: Project, *events: Event, runner: RunnerFacts | None = Non
 
 
 def sleeper(**environment: str) -> int:
-    """Start a process that nobody here reaps until the end of the test session; return its pid."""
+    """Start a process that is reaped only at the end of the test session; return its pid."""
     process = subprocess.Popen(
         ["sleep", "1000"], env=os.environ | environment, start_new_session=True, stdin=subprocess.DEVNULL
     )

@@ -1,6 +1,6 @@
 """`python -P renaming.py WAY PLACE ASIDE DECOY`: renames a directory away and back until its stdin is closed.
 
-As a program that its run does not know would: the wrapper, which ends what its child has started, does not end it.
+It acts as a program unknown to its run, so that the wrapper, which ends its agent's processes, does not end it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ WAYS = ("away", "link", "exchange")
 
 
 def main(way: str, place: str, aside: str, decoy: str) -> None:
-    """Put all back at the end, as far as nothing has taken the place."""
+    """Rename the directory; restore it at the end, unless its place is taken."""
     exchange = ctypes.CDLL(None).renameat2
     print(flush=True)
     while not select.select([0], [], [], 0)[0]:
@@ -47,7 +47,7 @@ def _put_back(place: str, aside: str) -> None:
             os.unlink(place)
         os.rename(aside, place)
     except OSError:
-        pass  # it is back, or something else is there
+        pass  # it is restored, or another directory is there
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Whatever is wrong with one run, its row says so, it can be looked at and removed, and all other rows are there."""
+"""A broken record is shown in its run's row; that run can be read and removed, and all other runs are listed."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def good(engine: Engine) -> str:
 
 @pytest.fixture
 def live(engine: Engine) -> Iterator[str]:
-    """A run that is held, by this very process, and has a doorbell."""
+    """A run held by this process, with an activity file."""
     meta, lock = make_run(engine.project)
     yield meta.run_id
     os.close(lock)
@@ -64,7 +64,7 @@ def seen(engine: Engine, run_id: str) -> RunSnapshot:
 
 
 def look_at(engine: Engine, run: RunSnapshot) -> str:
-    """Look at a run in every way that the engine has; return the line that says why it is not done."""
+    """Read a run in every way that the engine has; return the line that says why it is not done."""
     now = datetime.now(UTC)
     reader = DiagnosisReader(engine.project, run.run_id)
     evidence = Evidence(result=engine.result(run.run_id)) if run.has_ended else reader.read(run)
@@ -78,7 +78,7 @@ def look_at(engine: Engine, run: RunSnapshot) -> str:
 @pytest.mark.parametrize("what", BROKEN)
 @pytest.mark.parametrize("name", [paths.META, paths.RESULT])
 def test_a_record_of_a_finished_run(engine: Engine, good: str, name: str, what: str) -> None:
-    """A meta or result that says nothing stands in the row of its run, which can be looked at and removed."""
+    """A damaged meta or result is named in its run's row, and the run can be read and removed."""
     bad = make_finished(engine.project).run_id
     Path(engine.project.run_dir(bad), name).write_bytes(BROKEN[what])
     run = seen(engine, bad)
@@ -91,7 +91,7 @@ def test_a_record_of_a_finished_run(engine: Engine, good: str, name: str, what: 
 @pytest.mark.parametrize("what", BROKEN)
 @pytest.mark.parametrize("name", [paths.EVENTS, paths.RUNNER, paths.STOP])
 def test_a_record_of_a_lost_run(engine: Engine, good: str, name: str, what: str) -> None:
-    """Nothing in a record keeps a run that nobody holds from its result, and from being removed."""
+    """A damaged record keeps no lost run from its result, nor from being removed."""
     meta, lock = make_run(engine.project)
     os.close(lock)
     Path(engine.project.run_dir(meta.run_id), name).write_bytes(BROKEN[what] + b"\n")
@@ -104,7 +104,7 @@ def test_a_record_of_a_lost_run(engine: Engine, good: str, name: str, what: str)
 
 @pytest.mark.parametrize("what", BROKEN)
 def test_a_meta_without_a_result(engine: Engine, good: str, what: str) -> None:
-    """With its meta a run loses the mark of its user: nobody finishes it, but it says why, and can be removed."""
+    """A run without a readable meta has no signature: it is never finished, but shows the reason and can be removed."""
     meta, lock = make_run(engine.project)
     os.close(lock)
     Path(engine.project.run_dir(meta.run_id), paths.META).write_bytes(BROKEN[what])
@@ -119,7 +119,7 @@ def test_a_meta_without_a_result(engine: Engine, good: str, what: str) -> None:
 @pytest.mark.parametrize("what", BROKEN)
 @pytest.mark.parametrize("name", [paths.EVENTS, paths.RUNNER, paths.STOP, "active"])
 def test_a_record_of_a_living_run(engine: Engine, good: str, live: str, name: str, what: str) -> None:
-    """Nor does it hide a run that somebody holds, or keep that from being asked to stop."""
+    """A damaged record does not hide a held run, nor prevent a stop request."""
     path = os.path.join(engine.project.active, live) if name == "active" else f"{engine.project.run_dir(live)}/{name}"
     Path(path).write_bytes(BROKEN[what] + b"\n")
     assert {good, live} == {other.run_id for other in engine.snapshots()}
@@ -135,7 +135,7 @@ def test_a_record_of_a_living_run(engine: Engine, good: str, live: str, name: st
 
 
 def test_a_session_file(engine: Engine) -> None:
-    """Lines of a session file that say nothing are passed over; what stands around them counts."""
+    """Invalid lines of a session file are skipped; the other lines count."""
     meta = make_meta(background=True)
     make_finished(engine.project, meta)
     engine._session.add_run(meta)
@@ -148,7 +148,7 @@ def test_a_session_file(engine: Engine) -> None:
 
 @pytest.mark.processes
 def test_the_commands(engine: Engine, good: str, project_dir: Path) -> None:
-    """One byte that is not UTF-8 ends no command in a traceback: list, one run, logs, stop, removal."""
+    """A byte that is not UTF-8 causes no traceback in any command: list, one run, logs, stop, removal."""
     meta, lock = make_run(engine.project)
     directory = Path(engine.project.run_dir(meta.run_id))
     broken = b'{"type": "assistant_text", "text": "\xff"}\n'
@@ -170,7 +170,7 @@ def test_the_commands(engine: Engine, good: str, project_dir: Path) -> None:
 
 
 def test_a_pid_that_is_a_group_is_never_signalled(engine: Engine, live: str) -> None:
-    """A pid of 0 or below, which kill takes for a group of processes, makes a record broken."""
+    """A pid of 0 or below, which kill would apply to a process group, makes a record damaged."""
     facts = (
         f'{{"kind":"process","host":"{processes.host()}","bootId":"{processes.boot_id()}",'
         f'"pidNamespace":"{processes.pid_namespace()}","pid":0}}'

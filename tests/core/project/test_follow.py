@@ -1,4 +1,4 @@
-"""Following a project: the first update, every change, each end once, and no event lost."""
+"""Following a project: the first update, every change, each end once, and no lost event."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ IDS = [f"20260101-0000{second:02}-abcdef" for second in range(16)]
 
 
 class Followed:
-    """Collects the updates of an engine that say something, as the bridge of the app does."""
+    """Collects an engine's updates that have news, as the app's bridge does."""
 
     def __init__(self) -> None:
         self.updates: list[Update] = []
@@ -99,7 +99,7 @@ def engine(project_dir: Path) -> Engine:
 
 
 def test_the_first_update(engine: Engine) -> None:
-    """The first update has what is there: runs newest first, counts, and that presets are to be read."""
+    """The first update has the runs, newest first, their counts, and the request to read presets."""
     runs = [run_to_end(engine, "answer one", background=False), run_to_end(engine, "leave 1")]
     with following(engine) as followed:
         first = followed.updates[0]
@@ -110,7 +110,7 @@ def test_the_first_update(engine: Engine) -> None:
 
 
 def test_an_empty_project(engine: Engine, project_dir: Path) -> None:
-    """Following a project without runs makes nothing in it, and sees its first run."""
+    """Following a project without runs creates nothing in it, and sees its first run."""
     with following(engine) as followed:
         assert ((), Counts()) == (followed.updates[0].runs, followed.updates[0].counts)
         assert [".git"] == os.listdir(project_dir)
@@ -120,7 +120,7 @@ def test_an_empty_project(engine: Engine, project_dir: Path) -> None:
 
 
 def test_from_start_to_end(engine: Engine, tmp_path: Path) -> None:
-    """A run is followed through activity, sentence and usage to its end, which is told once."""
+    """A run is followed through activity, sentence and usage to its end, which is reported once."""
     gates = [tmp_path / name for name in ("a", "b", "c")]
     script = [
         f"wait-for {gates[0]}",
@@ -147,7 +147,7 @@ def test_from_start_to_end(engine: Engine, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("script", ["answer ok", "leave 1"])
 def test_short_runs_end_once_too(engine: Engine, project_dir: Path, script: str) -> None:
-    """A run of another program that begins and ends between two looks is told as ended, once."""
+    """A run of another program that begins and ends between two checks is reported as ended once."""
     other = Engine.open(str(project_dir))
     with following(engine) as followed:
         ids = [run_to_end(other, script).run_id for _ in range(3)]
@@ -159,7 +159,7 @@ def test_short_runs_end_once_too(engine: Engine, project_dir: Path, script: str)
 
 
 def test_a_run_made_in_one_moment(engine: Engine) -> None:
-    """A finished run that appears as a whole is told as ended."""
+    """A finished run that appears at once is reported as ended."""
     with following(engine) as followed:
         meta = make_finished(engine.project, ended_at=paths.now_iso())
         followed.wait_for(meta.run_id, lambda run: run.has_ended, "the run to be seen")
@@ -167,7 +167,7 @@ def test_a_run_made_in_one_moment(engine: Engine) -> None:
 
 
 def test_what_comes_back_is_not_news(engine: Engine) -> None:
-    """The end of a run that was deleted before anybody followed is not news when the run is restored."""
+    """The end of a run deleted before following began is not news when the run is restored."""
     old = make_finished(engine.project)
     engine.delete([old.run_id])
     with following(engine) as followed:
@@ -177,7 +177,7 @@ def test_what_comes_back_is_not_news(engine: Engine) -> None:
 
 
 def test_what_came_back_did_not_end_again(engine: Engine) -> None:
-    """A run that is deleted is removed from the list, and when it is restored its end is no news."""
+    """A deleted run leaves the list, and its end is not news when it is restored."""
     old = make_finished(engine.project)
     with following(engine) as followed:
         new = run_to_end(engine, "answer ok")
@@ -193,9 +193,9 @@ def test_what_came_back_did_not_end_again(engine: Engine) -> None:
 
 @pytest.mark.parametrize("removed", ["meta.json", "result.json", "."])
 def test_files_of_finished_runs_that_are_removed(engine: Engine, monkeypatch: pytest.MonkeyPatch, removed: str) -> None:
-    """An open app comes to what an app started later shows if somebody removes files of a finished run by hand.
+    """If files of a finished run are removed by hand, an open app shows the same as one started later.
 
-    Also where the time of change of the directory around them does not tell.
+    This works even if the directory's time of change stays the same.
     """
     monkeypatch.setattr(follow, "SWEEP", 0.0)
     monkeypatch.setattr(follow, "FINISHED_PER_SWEEP", 2)
@@ -214,7 +214,7 @@ def test_files_of_finished_runs_that_are_removed(engine: Engine, monkeypatch: py
 
 
 def test_an_end_is_told_once_though_the_run_looks_open_again(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a run whose result was removed, and whose lock somebody holds who makes that anew, as a list of runs does."""
+    """An end is reported once, even if the result was removed and another process holds the lock to write it again."""
     monkeypatch.setattr(follow, "SWEEP", 0.0)
     with following(engine) as followed:
         run = run_to_end(engine, "answer ok")
@@ -232,10 +232,10 @@ def test_an_end_is_told_once_though_the_run_looks_open_again(engine: Engine, mon
 
 
 def test_a_run_that_is_being_removed(engine: Engine) -> None:
-    """A finished run whose files go one by one is left alone until the next sweep, so that it gets no new result."""
+    """A finished run whose files are being removed is not read until the next sweep, so that it gets no new result."""
     run_id = make_finished(engine.project).run_id
     run_dir = Path(engine.project.run_dir(run_id))
-    os.utime(run_dir, (0, 0))  # else what goes within the same tick of the clock is no change
+    os.utime(run_dir, (0, 0))  # or else a removal within the same tick of the clock would be no change
     registry = Registry(engine.project, by="operator", looks_again=True)
     registry.look([run_id])
     (run_dir / "result.json").unlink()
@@ -247,7 +247,7 @@ def test_a_run_that_is_being_removed(engine: Engine) -> None:
 
 
 def test_a_finished_run_is_read_once(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run that stays as it is costs no reading, not even if it cannot be read."""
+    """An unchanged run is not read again, not even if it cannot be read."""
     metas = [make_finished(engine.project) for _ in range(3)]
     Path(engine.project.run_dir(metas[0].run_id), "result.json").write_text("{")
     registry = Registry(engine.project, by="operator", looks_again=True)
@@ -260,7 +260,7 @@ def test_a_finished_run_is_read_once(engine: Engine, monkeypatch: pytest.MonkeyP
 
 
 def test_two_engines_see_the_same(engine: Engine, project_dir: Path, tmp_path: Path) -> None:
-    """Two followers of one project come to equal pictures, and each tells each end once."""
+    """Two followers of one project reach equal states, and each reports each end once."""
     other = Engine.open(str(project_dir), session="other", kind="app")
     gate = tmp_path / "gate"
     with following(engine) as one, following(other) as two:
@@ -276,7 +276,7 @@ def test_two_engines_see_the_same(engine: Engine, project_dir: Path, tmp_path: P
 
 
 def test_no_event_is_lost(engine: Engine, tmp_path: Path) -> None:
-    """While many runs write at once, who follows has read every event of each file."""
+    """While many runs write at once, a follower reads every event of each file."""
     gate, lines = tmp_path / "gate", 300
     with following(engine) as followed:
         runs = [start(engine, f"wait-for {gate}", f"say-many {lines}", "hang") for _ in range(8)]
@@ -294,7 +294,7 @@ def test_no_event_is_lost(engine: Engine, tmp_path: Path) -> None:
 
 
 def test_events_without_a_doorbell(engine: Engine) -> None:
-    """Events of a run that nobody rings for are found by the sweep."""
+    """Events of a run without an activity file are found by the sweep."""
     meta, lock = make_run(engine.project, bell=False)
     events = Path(engine.project.run_dir(meta.run_id), paths.EVENTS)
     with following(engine) as followed:
@@ -333,7 +333,7 @@ def test_runs_that_nobody_is_shown(engine: Engine) -> None:
 
 
 def test_more_runs_than_files_may_be_open(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where too many files are open runs are followed all the same."""
+    """Runs are followed even if too many files are open."""
     monkeypatch.setattr(line_file, "MOST_HELD", 0)
     with following(engine) as followed:
         run = start(engine, "tool read", "answer ok")
@@ -342,7 +342,7 @@ def test_more_runs_than_files_may_be_open(engine: Engine, monkeypatch: pytest.Mo
 
 
 def test_asking_for_an_end_keeps_no_file_open(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where too many files are open, asking whether a run may have ended leaves none open."""
+    """If too many files are open, asking whether a run may have ended leaves no file open."""
     meta, lock = make_run(engine.project)
     monkeypatch.setattr(line_file, "MOST_HELD", 0)
     before = HeldFile.held
@@ -354,7 +354,7 @@ def test_asking_for_an_end_keeps_no_file_open(engine: Engine, monkeypatch: pytes
 
 
 def test_a_renamed_directory(engine: Engine) -> None:
-    """A run goes by the name of its directory, whatever its meta says, be it open or finished."""
+    """A run's id is the name of its directory, even if its meta differs, whether it is open or finished."""
     made = [make_run(engine.project) for _ in range(2)]
     for (meta, _), name in zip(made, IDS, strict=False):
         os.rename(engine.project.run_dir(meta.run_id), engine.project.run_dir(name))
@@ -367,7 +367,7 @@ def test_a_renamed_directory(engine: Engine) -> None:
 
 
 def test_without_any_watch(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the kernel refuses to watch, everything is still found."""
+    """If the kernel refuses to watch files, all changes are still found."""
 
     def refuse(*_: object) -> Iterator[follow.Changes]:
         raise OSError(28, "inotify watch limit reached")
@@ -381,7 +381,7 @@ def test_without_any_watch(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_nothing_happens_nothing_is_told(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Running and queued runs that do nothing cause no updates, however often they are looked at."""
+    """Idle running and queued runs cause no updates, however often they are checked."""
     engine = open_engine(Path(engine.project.root), max_running=1)
     monkeypatch.setattr(follow, "SWEEP", 0.0)
     runs = [start(engine, "hang"), start(engine, "hang"), start(engine, "hang")]
@@ -397,7 +397,7 @@ def test_nothing_happens_nothing_is_told(engine: Engine, monkeypatch: pytest.Mon
 
 
 def test_presets(engine: Engine, project_dir: Path) -> None:
-    """A preset file that is written, changed or removed is news, even in a directory that did not exist."""
+    """A preset file that is written, changed or removed is news, even in a new directory."""
     place = project_dir / ".pi" / "subagents"
     with following(engine) as followed:
 
@@ -431,7 +431,7 @@ def test_a_preset_directory_that_comes_back(engine: Engine, project_dir: Path) -
 
 
 def test_many_old_runs(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The newest runs and all unfinished ones come first, the older ones follow in batches, and no end is news."""
+    """The newest runs and all unfinished ones come first, older ones follow in batches, and no end is news."""
     monkeypatch.setattr(follow, "NEWEST", 5)
     monkeypatch.setattr(follow, "BATCH", 4)
     ids = IDS
@@ -449,7 +449,7 @@ def test_many_old_runs(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_an_old_run_that_ends_meanwhile(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The end of a run among the older ones is news where it comes after the first update; an earlier one is not."""
+    """The end of an older run is news only after the first update."""
     monkeypatch.setattr(follow, "NEWEST", 2)
     monkeypatch.setattr(follow, "BATCH", 2)
     ids = [f"20260101-0000{second:02}-abcdef" for second in range(6)]
@@ -469,7 +469,7 @@ def test_an_old_run_that_ends_meanwhile(engine: Engine, monkeypatch: pytest.Monk
 
 
 def test_waiting_for_old_runs(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who waits for more runs than a first update has waits for all of them, doorbells or not."""
+    """Waiting for more runs than the first update has waits for all of them, even without activity files."""
     monkeypatch.setattr(follow, "NEWEST", 2)
     ids = [f"20260101-0000{second:02}-abcdef" for second in range(6)]
     for run_id in ids[1:]:
@@ -480,7 +480,7 @@ def test_waiting_for_old_runs(engine: Engine, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_waiting_with_a_time_limit(engine: Engine) -> None:
-    """A waiter whose time is over gets the runs as they stand, in the order asked; unknown ones are left out."""
+    """A wait that times out returns the runs in their current state, in the order asked, without unknown ones."""
     done, running = run_to_end(engine, "answer ok"), start(engine, "hang")
     started(engine, running)
     stood = engine.wait([running.run_id, "20260101-000000-abcdef", done.run_id], timeout=0.3)
@@ -490,7 +490,7 @@ def test_waiting_with_a_time_limit(engine: Engine) -> None:
 
 
 def test_waiting_until_it_is_stopped(engine: Engine) -> None:
-    """A waiter that is told to stop gets the runs as they stand, also after a long time in which nothing happened."""
+    """A stopped wait returns the runs in their current state, even after a long quiet period."""
     run = start(engine, "hang")
     started(engine, run)
     stop = threading.Event()
@@ -501,7 +501,7 @@ def test_waiting_until_it_is_stopped(engine: Engine) -> None:
 
 
 def test_who_follows_gets_turns(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever follows gets a turn again and again while nothing happens, also when it has been calm for long."""
+    """A follower gets turns even if nothing happens, and during a quiet period."""
     monkeypatch.setattr(follow, "CALM_AFTER_S", 0.0)
     with following(engine) as followed:
         before = followed.turns
@@ -509,7 +509,7 @@ def test_who_follows_gets_turns(engine: Engine, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_calm_ends_with_the_first_change(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In a calm the watch looks less often, and from the first change on as often as before."""
+    """In a quiet period the watch checks less often; the first change ends that."""
     monkeypatch.setattr(follow, "CALM_AFTER_S", 0.2)
     pauses: list[float] = []
     is_set = follow._PacedStop.is_set
@@ -523,7 +523,7 @@ def test_a_calm_ends_with_the_first_change(engine: Engine, monkeypatch: pytest.M
 
 
 def test_a_project_that_has_gone_and_comes_back(tmp_path: Path) -> None:
-    """Where the project is gone nothing above it is watched, so that its neighbours wake nobody; its return is seen."""
+    """If the project is gone its parent directory is not watched: its neighbours cause no work. Its return is seen."""
     project, stop = paths.Project(str(tmp_path / "gone")), threading.Event()
     others = watched_inodes()
     changes = follow.watch(project, lambda: (project.home,), stop)
@@ -539,13 +539,13 @@ def test_a_project_that_has_gone_and_comes_back(tmp_path: Path) -> None:
 
 
 def watched_inodes() -> set[int]:
-    """What this process has inotify watch, by the kernel's word."""
+    """Return the inodes that this process watches, from the kernel's list."""
     told = "".join(path.read_text() for path in Path("/proc/self/fdinfo").iterdir() if path.exists())
     return {int(inode, 16) for inode in re.findall(r"^inotify wd:\S+ ino:(\S+)", told, re.MULTILINE)}
 
 
 def test_a_busy_neighbour_is_no_reason_to_hurry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the project is gone, what others do in the directory above it does not end the calm."""
+    """If the project is gone, changes in its parent directory do not end the quiet period."""
     monkeypatch.setattr(follow, "CALM_AFTER_S", 0.2)
     project, stop = paths.Project(str(tmp_path / "gone")), threading.Event()
     pauses: list[float] = []
@@ -560,7 +560,7 @@ def test_a_busy_neighbour_is_no_reason_to_hurry(tmp_path: Path, monkeypatch: pyt
 
 
 def test_waiting_tells_progress(engine: Engine) -> None:
-    """Who waits for a run gets its updates, and of no other run."""
+    """A wait for a run gets only this run's updates."""
     gate = Path(engine.project.root, "gate")
     other = start(engine, f"wait-for {gate}", "say-many 20", "finish")
     run = start(engine, f"wait-for {gate}", "tool read", "answer ok")
@@ -572,14 +572,14 @@ def test_waiting_tells_progress(engine: Engine) -> None:
 
 
 def test_waiting_for_a_run_that_is_deleted(engine: Engine) -> None:
-    """A run that is gone is not waited for."""
+    """Waiting for a deleted run returns at once."""
     meta = make_finished(engine.project)
     engine.delete([meta.run_id])
     assert () == engine.wait([meta.run_id], timeout=30)
 
 
 def test_groups_are_followed(project_dir: Path) -> None:
-    """Each queued run of a group says how many go first, until its turn comes."""
+    """Each queued run of a group shows how many are ahead, until its turn comes."""
     engine = open_engine(project_dir, max_parallel=1)
     with following(engine) as followed:
         runs = engine.launch([request("hang") for _ in range(4)], background=False)

@@ -1,4 +1,4 @@
-"""Runs that this user's subdeck did not make: shown, never believed, and taken over only when somebody says so."""
+"""Untrusted runs: shown, never believed, and trusted only on request."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def engine(project_dir: Path) -> Engine:
 
 
 def unmark(directory: Path) -> None:
-    """Take the mark from a record: so it was written before runs were marked, or by hand."""
+    """Remove a record's signature, as if it was written by hand or by an old version."""
     path = directory / paths.META
     record = json.loads(path.read_bytes())
     del record["mark"]
@@ -70,14 +70,14 @@ def unmark(directory: Path) -> None:
 
 
 def forge(directory: Path) -> None:
-    """Give a record a mark of the right form, as somebody without the key can."""
+    """Give a record a well-formed signature made without the key."""
     unmark(directory)
     path = directory / paths.META
     path.write_bytes(path.read_bytes().removesuffix(b"\n}") + b',\n "mark": "' + b"5" * 32 + b'"\n}')
 
 
 def other_key(directory: Path) -> None:
-    """Leave a record with the mark of another user."""
+    """Leave a record with another user's signature."""
     Path(paths.key_file()).write_bytes(os.urandom(32))
 
 
@@ -94,7 +94,7 @@ def give_away(directory: Path) -> None:
 
 
 def by_link(directory: Path) -> None:
-    """Put the directory elsewhere, with a link in its place."""
+    """Move the directory elsewhere, with a link in its place."""
     elsewhere = directory.parents[3] / "elsewhere"
     elsewhere.mkdir(exist_ok=True)
     directory.rename(elsewhere / directory.name)
@@ -111,7 +111,7 @@ def facts(**others: Any) -> RunnerFacts:
 
 
 def open_run(engine: Engine, *events: Event, runner: RunnerFacts | None = None, **meta: Any) -> Path:
-    """Make a run that nobody holds and that has no result."""
+    """Make a run without a holder and without a result."""
     made, lock = make_run(engine.project, make_meta(**meta))
     os.close(lock)
     directory = Path(engine.project.run_dir(made.run_id))
@@ -125,12 +125,12 @@ def contents(directory: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in directory.iterdir() if path.is_file()}
 
 
-# --- looking ---------------------------------------------------------------------------------------------------------
+# --- reading ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("way", WAYS)
 def test_it_is_never_finished(engine: Engine, way: Callable[[Path], None]) -> None:
-    """A run that nobody holds gets no result, no lock is taken, and no file of it changes, however often one looks."""
+    """An untrusted run without a holder gets no result and no lock, and reading it never changes its files."""
     directory = open_run(engine)
     way(directory)
     (directory / paths.LOCK).unlink()
@@ -143,7 +143,7 @@ def test_it_is_never_finished(engine: Engine, way: Callable[[Path], None]) -> No
 
 
 def test_its_lock_is_not_even_tried(engine: Engine) -> None:
-    """A file of the name `lock` may be one that some other program locks."""
+    """An untrusted run's `lock` is not tried, because another program may use a file of that name."""
     directory = open_run(engine)
     unmark(directory)
     opened = os.open(directory / paths.LOCK, os.O_RDWR)
@@ -155,7 +155,7 @@ def test_its_lock_is_not_even_tried(engine: Engine) -> None:
 
 @pytest.mark.parametrize("way", [unmark, forge, other_key])
 def test_it_is_shown_as_foreign(engine: Engine, way: Callable[[Path], None]) -> None:
-    """State and diagnosis say so, whether it has ended or not; what it says of itself can be read."""
+    """State and diagnosis show that a run is untrusted, ended or not, and its own record can be read."""
     ended = run_dir(engine, run_to_end(engine, "answer Thirty-one."))
     going = open_run(engine)
     for directory in (ended, going):
@@ -171,7 +171,7 @@ def test_it_is_shown_as_foreign(engine: Engine, way: Callable[[Path], None]) -> 
 
 
 def test_a_foreign_run_that_waits(engine: Engine) -> None:
-    """It says that it is queued, has no place in the queue, and nobody waits behind it."""
+    """An untrusted queued run is shown as queued, but has no position, and no run waits behind it."""
     earlier = open_run(engine, max_running=1, created_at="2026-01-01T00:00:00.000Z")
     (earlier / paths.EVENTS).write_text('{"type":"queued","seq":1,"ts":"2026-01-01T00:00:00.000Z","for":"slot"}\n')
     unmark(earlier)
@@ -184,7 +184,7 @@ def test_a_foreign_run_that_waits(engine: Engine) -> None:
 
 
 def test_it_is_not_counted(engine: Engine) -> None:
-    """No count has it: neither all runs, nor those in the background, nor those of a session."""
+    """An untrusted run is in no count: of all runs, background runs or a session's."""
     own = make_finished(engine.project, make_meta(background=True))
     directory = open_run(engine, background=True)
     unmark(directory)
@@ -196,7 +196,7 @@ def test_it_is_not_counted(engine: Engine) -> None:
 
 
 def test_no_end_of_it_is_reported(engine: Engine, project_dir: Path) -> None:
-    """It is no news for an operator or a parent, whatever session its record names."""
+    """The end of an untrusted run is not news for a user or a parent, even if its record names their session."""
     meta = make_finished(engine.project, make_meta(background=True))
     SessionFile(engine.project, "operator").add_run(meta)
     unmark(Path(engine.project.run_dir(meta.run_id)))
@@ -206,7 +206,7 @@ def test_no_end_of_it_is_reported(engine: Engine, project_dir: Path) -> None:
 
 
 def test_an_old_wrapper_ends_its_run_truthfully(engine: Engine) -> None:
-    """A run without mark and second copy goes on under its own wrapper: it is shown running, then with the result."""
+    """A run without signature and second copy continues under its wrapper: shown as running, then with its result."""
     run = start(engine, "ask-for-more Looking.", "wait-for gate", "answer Done.")
     started(engine, run)
     own_copy.remove(str(run_dir(engine, run)))
@@ -220,7 +220,7 @@ def test_an_old_wrapper_ends_its_run_truthfully(engine: Engine) -> None:
 
 
 def test_followers_emit_nothing_of_it(engine: Engine) -> None:
-    """Other programs that follow runs hear nothing of one that is foreign."""
+    """Programs that follow runs get no events of an untrusted one."""
     unmark(open_run(engine))
     emitter = Emitter(engine)
     with following(engine) as followed:
@@ -234,7 +234,7 @@ def test_followers_emit_nothing_of_it(engine: Engine) -> None:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_it_is_not_stopped(engine: Engine, way: Callable[[Path], None]) -> None:
-    """Nothing is written, no process that it names is signalled, and the error says what it is and the way out."""
+    """Stopping an untrusted run writes and signals nothing; the error explains it and has the way out."""
     victim = subprocess.Popen(["sleep", "1000"])
     directory = open_run(engine, runner=facts(pid=victim.pid, pid_started=processes.start_time(victim.pid)))
     way(directory)
@@ -249,7 +249,7 @@ def test_it_is_not_stopped(engine: Engine, way: Callable[[Path], None]) -> None:
 
 
 def test_a_run_that_became_foreign_since_it_was_read(engine: Engine) -> None:
-    """Whoever acts asks again, whatever the snapshot said."""
+    """Every action checks trust again, even if the snapshot was trusted."""
     directory = open_run(engine)
     lock = os.open(directory / paths.LOCK, os.O_RDWR)
     fcntl.flock(lock, fcntl.LOCK_SH)
@@ -263,7 +263,7 @@ def test_a_run_that_became_foreign_since_it_was_read(engine: Engine) -> None:
 
 
 def test_it_is_not_attached_to(engine: Engine) -> None:
-    """The pane that it names is not looked for."""
+    """The pane that an untrusted run names is not searched."""
     place = TmuxPlace("default", "main", "editor", "%0")
     directory = open_run(engine, runner=facts(kind="tmux", tmux=place))
     unmark(directory)
@@ -272,7 +272,7 @@ def test_it_is_not_attached_to(engine: Engine) -> None:
 
 
 def test_nothing_is_launched_from_it(engine: Engine, home: Path) -> None:
-    """Its answer is no source, and its conversation is not continued."""
+    """An untrusted run's answer is not used, and its conversation is not continued."""
     run = run_to_end(engine, "answer Secret.")
     unmark(run_dir(engine, run))
     with pytest.raises(SubdeckError, match="is not trusted"):
@@ -285,7 +285,7 @@ def test_nothing_is_launched_from_it(engine: Engine, home: Path) -> None:
 
 
 def test_a_session_path_is_believed_by_where_it_lies(engine: Engine, tmp_path: Path) -> None:
-    """A record that names a file elsewhere as its conversation, or has a link there, is no source of one."""
+    """A record with a conversation path elsewhere, or a link there, is not used as a conversation."""
     secret = tmp_path / "id_rsa"
     secret.write_text("PRIVATE KEY")
     run = run_to_end(engine, "answer ok")
@@ -305,7 +305,7 @@ def test_a_session_path_is_believed_by_where_it_lies(engine: Engine, tmp_path: P
 
 
 def test_no_rule_deletes_it(engine: Engine) -> None:
-    """Clean-up by age, number or size leaves it, by settings and by hand, and says how many were kept."""
+    """Clean-up by age, number or size skips untrusted runs, by settings and by hand, and reports their number."""
     own, foreign = make_finished(engine.project), make_finished(engine.project)
     unmark(Path(engine.project.run_dir(foreign.run_id)))
     selection, cleaned = deletion.apply_retention(
@@ -321,7 +321,7 @@ def test_no_rule_deletes_it(engine: Engine) -> None:
 
 @pytest.mark.parametrize("way", WAYS)
 def test_it_is_deleted_by_name(engine: Engine, way: Callable[[Path], None]) -> None:
-    """Who names it moves it to the trash, even while somebody holds it; a process that it names lives on."""
+    """An untrusted run can be deleted by name even while it is held; a process that it names lives on."""
     victim = subprocess.Popen(["sleep", "1000"])
     directory = open_run(engine, runner=facts(pid=victim.pid, pid_started=processes.start_time(victim.pid)))
     lock = os.open(directory / paths.LOCK, os.O_RDWR)
@@ -338,7 +338,7 @@ def test_it_is_deleted_by_name(engine: Engine, way: Callable[[Path], None]) -> N
 
 
 def test_a_pid_is_believed_only_of_the_runs_own_process(engine: Engine) -> None:
-    """A process that `runner.json` of one's own run names is signalled only with the run's mark, or with its lock."""
+    """A pid from `runner.json` is signalled only if the process has the run's mark or its lock."""
     victim = subprocess.Popen(["sleep", "1000"])
     directory = open_run(engine, runner=facts(pid=victim.pid, pid_started=processes.start_time(victim.pid)))
     lock = os.open(directory / paths.LOCK, os.O_RDWR)
@@ -362,11 +362,11 @@ def test_a_pid_is_believed_only_of_the_runs_own_process(engine: Engine) -> None:
     os.close(lock)
 
 
-# --- what records say ------------------------------------------------------------------------------------------------
+# --- contents of records ---------------------------------------------------------------------------------------------
 
 
 def test_a_copied_run_hides_no_other(engine: Engine) -> None:
-    """A run goes by the name of its directory: a copy under another name is a foreign run of its own."""
+    """A run's id is its directory's name: a copy under another name is a separate untrusted run."""
     run = run_to_end(engine, "answer ok")
     copy = run_dir(engine, run).with_name("20260101-000000-abcdef")
     copy_run(engine, run, copy)
@@ -377,7 +377,7 @@ def test_a_copied_run_hides_no_other(engine: Engine) -> None:
     "fields", [{"status": "running"}, {"status": "queued", "reason": "running"}, {"reason": "lost"}]
 )
 def test_a_result_that_is_no_end(engine: Engine, fields: dict[str, str]) -> None:
-    """A result whose status is none of an end, or not that of its reason, is broken: the run does not run for ever."""
+    """A result whose status is not final, or does not match its reason, is damaged: the run does not run forever."""
     meta = make_finished(engine.project)
     path = Path(engine.project.run_dir(meta.run_id), paths.RESULT)
     path.write_text(json.dumps(json.loads(path.read_bytes()) | fields))
@@ -387,12 +387,12 @@ def test_a_result_that_is_no_end(engine: Engine, fields: dict[str, str]) -> None
     assert engine.result(meta.run_id) is None
 
 
-# --- adopting --------------------------------------------------------------------------------------------------------
+# --- trusting --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("way", [unmark, forge, other_key])
 def test_an_adopted_run_is_ones_own(engine: Engine, way: Callable[[Path], None]) -> None:
-    """From then on it is finished, stopped and cleaned up as any other; nothing but its record was written."""
+    """A trusted run is finished, stopped and cleaned up as any other; trusting it writes only its record."""
     directory = open_run(engine)
     way(directory)
     before = contents(directory)
@@ -405,7 +405,7 @@ def test_an_adopted_run_is_ones_own(engine: Engine, way: Callable[[Path], None])
 
 
 def test_a_copy_can_be_adopted(engine: Engine) -> None:
-    """It has the directory's name from then on, and its conversation is its own."""
+    """A trusted copy gets the directory's name and its own conversation."""
     run = run_to_end(engine, "answer ok")
     copy = run_dir(engine, run).with_name("20260101-000000-abcdef")
     copy_run(engine, run, copy)
@@ -416,7 +416,7 @@ def test_a_copy_can_be_adopted(engine: Engine) -> None:
 
 
 def test_adopting_forgets_a_strange_conversation(engine: Engine, tmp_path: Path) -> None:
-    """A path elsewhere is not taken over with the run."""
+    """Trusting a run drops a conversation path elsewhere."""
     secret = tmp_path / "id_rsa"
     secret.write_text("PRIVATE KEY")
     directory = open_run(engine, session_path=str(secret), session_lock=str(secret))
@@ -426,7 +426,7 @@ def test_adopting_forgets_a_strange_conversation(engine: Engine, tmp_path: Path)
 
 
 def test_an_old_run_can_be_adopted_and_stopped(engine: Engine) -> None:
-    """The way to stop what a wrapper of an earlier version still runs."""
+    """A run with a wrapper of an earlier version can be trusted and stopped."""
     run = start(engine, "ask-for-more Looking.", "wait-for never")
     started(engine, run)
     unmark(run_dir(engine, run))
@@ -463,7 +463,7 @@ def a_file_of_another(directory: Path) -> None:
     ],
 )
 def test_what_is_not_adopted(engine: Engine, way: Callable[[Path], None]) -> None:
-    """Directory and files have to be regular ones of this user, and the record readable; else nothing is written."""
+    """A run with irregular or another user's files, or with an unreadable record, cannot be trusted."""
     directory = open_run(engine)
     unmark(directory)
     way(directory)
@@ -475,7 +475,7 @@ def test_what_is_not_adopted(engine: Engine, way: Callable[[Path], None]) -> Non
 
 
 def test_those_who_follow_see_it(engine: Engine) -> None:
-    """An open app shows that a finished run was adopted."""
+    """An open app shows that a finished run was trusted."""
     meta = make_finished(engine.project)
     unmark(Path(engine.project.run_dir(meta.run_id)))
     with following(engine) as followed:
@@ -507,7 +507,7 @@ def test_a_trusted_run_has_not_just_ended(engine: Engine, comes: str) -> None:
 
 
 def test_status_says_foreign(engine: Engine) -> None:
-    """In the row, beside the counts, in the line below a named run, and in the document."""
+    """An untrusted run is marked in the row, beside the counts, below a named run, and in the document."""
     directory = open_run(engine)
     unmark(directory)
     place = Path(engine.project.root)
@@ -522,7 +522,7 @@ def test_status_says_foreign(engine: Engine) -> None:
 
 
 def test_adopt_asks_first(engine: Engine) -> None:
-    """Without a terminal and without --yes nothing is adopted, and the error says what to do."""
+    """Without a terminal and without --yes no run is trusted, and the error has a way out."""
     directory = open_run(engine)
     unmark(directory)
     place = Path(engine.project.root)
@@ -538,7 +538,7 @@ def test_adopt_asks_first(engine: Engine) -> None:
 
 
 def test_refusals_name_the_way_out(engine: Engine) -> None:
-    """`stop` and `attach` say that the run is foreign, why, and how to take it over."""
+    """`stop` and `attach` report that the run is untrusted, why, and how to trust it."""
     directory = open_run(engine)
     unmark(directory)
     for command in ("stop", "attach"):
@@ -548,7 +548,7 @@ def test_refusals_name_the_way_out(engine: Engine) -> None:
 
 
 def test_a_key_that_cannot_be_used(engine: Engine) -> None:
-    """Looking still works and says why all runs are foreign; launching is refused before anything is made."""
+    """With an unusable key runs are listed as untrusted with the reason, and nothing can be launched."""
     directory = open_run(engine)
     Path(paths.key_file()).chmod(0o644)
     (run,) = engine.snapshots()

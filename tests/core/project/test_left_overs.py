@@ -1,4 +1,4 @@
-"""What a run left running when its wrapper died, ended by whoever finishes it."""
+"""Processes left by a run whose wrapper died are ended when the run is finished."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_what_a_lost_run_left_is_ended(project: Project) -> None:
 
 
 def test_a_child_without_its_mark_is_ended(project: Project) -> None:
-    """A child that gave up its environment is known by pid and start time, and ended with its descendants."""
+    """An agent without its environment mark is found by pid and start time, and ended with its descendants."""
     child = subprocess.Popen(
         [sys.executable, "-c", "import subprocess; subprocess.run(['sleep', '1000'])"], start_new_session=True
     )
@@ -58,8 +58,9 @@ def test_a_child_without_its_mark_is_ended(project: Project) -> None:
 
 @pytest.mark.parametrize("boot", ["ours", "another", ""])
 def test_a_child_that_only_an_event_names(project: Project, boot: str) -> None:
-    """Without runner.json the child is ended from the event that it was started, if that is of this boot; the run is
-    lost, and was never one that did not start.
+    """Without runner.json the agent is ended by its start event, if that is of this boot.
+
+    The run is lost, and counts as started.
     """
     pid = sleeper()
     boot_id = processes.boot_id() if boot == "ours" else boot
@@ -84,7 +85,7 @@ def test_a_child_that_only_an_event_names(project: Project, boot: str) -> None:
 
 
 def test_a_child_that_only_runner_json_names(project: Project) -> None:
-    """A wrapper that was killed before it wrote the first event has written down its child."""
+    """If a wrapper was killed before the first event, its agent is found in runner.json."""
     pid = sleeper()
     run_id, _ = abandoned(project, runner=facts(child_pid=pid, child_pid_started=processes.start_time(pid)))
     reconcile(project, run_id, by="test")
@@ -93,7 +94,7 @@ def test_a_child_that_only_runner_json_names(project: Project) -> None:
 
 @pytest.mark.parametrize("call", ["listdir", "scandir"])
 def test_a_fault_while_looking_is_no_proof(project: Project, monkeypatch: pytest.MonkeyPatch, call: str) -> None:
-    """Where a list of processes or groups cannot be read just now the run is looked at again later."""
+    """If processes or groups cannot be listed, the run stays unknown until a later check."""
     run_id, _ = abandoned(project)
     pid = sleeper(SUBDECK_RUN_ID=run_id)
 
@@ -113,7 +114,7 @@ def test_a_fault_while_looking_is_no_proof(project: Project, monkeypatch: pytest
 
 
 def test_a_result_that_was_prepared_says_what_lives(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A wrapper that died with its result ready did not know of what could not be ended."""
+    """A prepared result gets the processes that could not be ended, which its wrapper did not know."""
     run_id, directory = abandoned(project)
     pid = sleeper(SUBDECK_RUN_ID=run_id)
     artifacts.prepare_result(str(directory), make_result(run_id))
@@ -126,7 +127,7 @@ def test_a_result_that_was_prepared_says_what_lives(project: Project, monkeypatc
 
 
 def test_one_look_that_finds_nothing_is_no_proof(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a single look misses, because it was forking or just loading its program, is found by the next."""
+    """A process that one search misses, while it forks or loads its program, is found by the next."""
     run_id, _ = abandoned(project)
     pid = sleeper(SUBDECK_RUN_ID=run_id)
     marked, misses = processes.marked, [None, None]
@@ -136,7 +137,7 @@ def test_one_look_that_finds_nothing_is_no_proof(project: Project, monkeypatch: 
 
 
 def test_who_cannot_look_finishes_nothing(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the list of processes cannot be read a run is not called over: nobody knows what it left running."""
+    """If processes cannot be listed a run is not finished, because its leftover processes are unknown."""
     run_id, directory = abandoned(project)
     names = os.listdir
     monkeypatch.setattr(os, "listdir", lambda path=".": [] if path == "/proc" else names(path))
@@ -147,7 +148,7 @@ def test_who_cannot_look_finishes_nothing(project: Project, monkeypatch: pytest.
 
 
 def test_what_cannot_be_ended_is_told(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process that lives on after all is in the result, in the row, and in the line that says how the run ended."""
+    """A process that cannot be ended is named in the result, in the row, and in the line about the run's end."""
     run_id, directory = abandoned(project)
     pid = sleeper(SUBDECK_RUN_ID=run_id)
     monkeypatch.setattr(processes, "send", lambda *_: False)
@@ -164,7 +165,7 @@ def test_what_cannot_be_ended_is_told(project: Project, monkeypatch: pytest.Monk
 
 
 def test_a_pid_that_is_somebody_elses_now(project: Project) -> None:
-    """A pid whose process started at another time than the run's child is left alone."""
+    """A process that started at another time than the run's agent is not ended."""
     pid = sleeper()
     began = processes.start_time(pid)
     assert began is not None

@@ -1,4 +1,4 @@
-"""Who is responsible for a run: a kernel lock tells; who finds nobody writes the result, once."""
+"""Who is responsible for a run is decided by a kernel lock; a reader that finds no holder writes the result, once."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_a_held_run_is_alive(project: Project, holders: int) -> None:
 
 
 def test_looking_leaves_no_lock(project: Project) -> None:
-    """After a look at a living run its holders are the only ones: it can be taken once they have gone."""
+    """Checking a living run leaves no lock: it can be locked once its holders have gone."""
     meta, lock = make_run(project)
     reconcile(project, meta.run_id, by="test")
     os.close(lock)
@@ -65,7 +65,7 @@ def test_looking_leaves_no_lock(project: Project) -> None:
 
 
 def test_an_abandoned_run_is_lost(project: Project) -> None:
-    """A run that nobody holds is finished as lost by who looks, with what its events tell."""
+    """A run without a holder is finished as lost by its reader, with the data of its events."""
     run_id, directory = abandoned(
         project,
         RunStarted(seq=1, ts="2026-01-01T00:00:00.000Z", pid=1, child_pid=1, attempt=1, max_attempts=1),
@@ -87,7 +87,7 @@ def test_an_abandoned_run_is_lost(project: Project) -> None:
     ],
 )
 def test_a_launcher_that_died_first(project: Project, is_starting: bool, message: str) -> None:
-    """A run that never had a wrapper says only what is certain, be it that its launcher had begun to start one."""
+    """A run that never had a wrapper reports only what is certain, even if its launcher had begun to start one."""
     meta, lock = make_run(project)
     os.close(lock)
     if is_starting:
@@ -100,7 +100,7 @@ def test_a_launcher_that_died_first(project: Project, is_starting: bool, message
 
 
 def test_a_wrapper_that_could_not_start(project: Project) -> None:
-    """A wrapper that died before it could say who it is leaves its last words on stderr as the message."""
+    """If a wrapper died before it wrote its record, its last line on stderr becomes the message."""
     meta, lock = make_run(project)
     Path(project.run_dir(meta.run_id), paths.STDERR).write_text("Traceback …\nModuleNotFoundError: no msgspec\n")
     os.close(lock)
@@ -116,7 +116,7 @@ def test_a_wrapper_that_could_not_start(project: Project) -> None:
     [("completed", "done", "done"), ("failed", "model_error", "model_error"), ("odd", "from the future", "lost")],
 )
 def test_an_end_that_was_written_counts(project: Project, status: str, reason: str, expected: str) -> None:
-    """A wrapper that died between its last event and its result has said how the run ended."""
+    """If a wrapper died between its last event and its result, the event decides the outcome."""
     run_id, directory = abandoned(
         project, AssistantText(seq=1, text="42"), RunEnded(seq=2, status=status, reason=reason)
     )
@@ -131,7 +131,7 @@ def test_an_end_that_was_written_counts(project: Project, status: str, reason: s
     [(False, "stopped", "stopped"), (False, "cancelled", "cancelled"), (True, "stopped", "killed")],
 )
 def test_a_wish_to_stop_counts(project: Project, force: bool, reason: str, expected: str) -> None:
-    """A run that was told to stop and lost its wrapper on the way was aborted."""
+    """A run that lost its wrapper after a stop request was aborted."""
     run_id, directory = abandoned(project)
     artifacts.write_stop(str(directory), StopRequest(by="someone", force=force, at="", reason=reason))
     reconcile(project, run_id, by="test")
@@ -141,7 +141,7 @@ def test_a_wish_to_stop_counts(project: Project, force: bool, reason: str, expec
 
 
 def test_a_result_is_never_overwritten(project: Project) -> None:
-    """Whoever comes second finds the first one's result, and keeps it."""
+    """The first result stays: a second writer finds and keeps it."""
     meta = make_finished(project, final_text="first")
     directory = project.run_dir(meta.run_id)
     assert Proof.FINISHED is reconcile(project, meta.run_id, by="test")
@@ -152,7 +152,7 @@ def test_a_result_is_never_overwritten(project: Project) -> None:
 
 
 def test_many_find_a_lost_run_at_once(project: Project) -> None:
-    """Of many who look at the same moment one writes the result, and nobody takes another for a living wrapper."""
+    """Of many simultaneous readers one writes the result, and none takes another for a living wrapper."""
     run_id, directory = abandoned(project)
     together = threading.Barrier(8)
     proofs: list[Proof] = []
@@ -176,7 +176,7 @@ def test_many_find_a_lost_run_at_once(project: Project) -> None:
 def test_a_lock_that_is_taken_away_from_who_finishes(
     project: Project, monkeypatch: pytest.MonkeyPatch, is_at_work: bool
 ) -> None:
-    """Another one may then find the run without a holder, too; its end is written once."""
+    """If another process gets the lock of a run that is being finished, the result is still written once."""
     run_id, directory = abandoned(project)
     lock = directory / paths.LOCK
     others: list[Proof | int | None] = []
@@ -200,7 +200,7 @@ def test_a_lock_that_is_taken_away_from_who_finishes(
 
 
 def test_a_prober_is_waited_for(project: Project) -> None:
-    """A lock that another prober has exclusively for a moment is no proof of life."""
+    """Another prober's brief exclusive lock does not prove that a run is alive."""
     run_id, directory = abandoned(project)
     other = os.open(directory / paths.LOCK, os.O_RDWR)
     fcntl.flock(other, fcntl.LOCK_EX)
@@ -209,7 +209,7 @@ def test_a_prober_is_waited_for(project: Project) -> None:
 
 
 def test_a_follower_hardly_waits_for_a_prober(project: Project) -> None:
-    """Who looks again soon takes a run for alive while a prober has its lock, and finishes it later."""
+    """A follower takes a run for alive while a prober has its lock, and finishes it later."""
     run_id, directory = abandoned(project)
     other = os.open(directory / paths.LOCK, os.O_RDWR)
     fcntl.flock(other, fcntl.LOCK_EX)
@@ -226,7 +226,7 @@ def test_a_follower_hardly_waits_for_a_prober(project: Project) -> None:
 
 
 def test_a_prober_that_lets_go_between_two_tries(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A prober that has the lock at the first try and not at the second is not taken for a wrapper."""
+    """A prober that releases the lock between two tries does not count as a wrapper."""
     run_id, directory = abandoned(project)
     other = [os.open(directory / paths.LOCK, os.O_RDWR)]
     fcntl.flock(other[0], fcntl.LOCK_EX)
@@ -243,7 +243,7 @@ def test_a_prober_that_lets_go_between_two_tries(project: Project, monkeypatch: 
 
 
 def test_probers_are_never_taken_for_a_wrapper(project: Project) -> None:
-    """However many look at an abandoned run at once, none of them sees it alive."""
+    """However many readers check an abandoned run at once, none sees it alive."""
     run_id, _ = abandoned(project)
     proofs: list[Proof] = []
     lookers = [
@@ -259,7 +259,7 @@ def test_probers_are_never_taken_for_a_wrapper(project: Project) -> None:
 
 @pytest.mark.parametrize("strange", ["host", "boot_id", "pid_namespace"])
 def test_a_run_from_elsewhere_is_unknown(project: Project, strange: str) -> None:
-    """A run of another machine, boot or pid namespace is neither finished nor are its pids signalled."""
+    """A run of another machine, boot or pid namespace is not finished, and its pids are not signalled."""
     pid = sleeper()
     began = processes.start_time(pid)
     elsewhere = facts(**{strange: "another", "pid": pid, "pid_started": began})
@@ -285,9 +285,7 @@ def test_a_run_from_elsewhere_is_unknown(project: Project, strange: str) -> None
 def test_a_run_of_an_earlier_boot(
     project: Project, monkeypatch: pytest.MonkeyPatch, others: dict[str, str], local: bool, expected: Proof
 ) -> None:
-    """A run of an earlier boot of this very machine is dead, where no other machine can have it; its pids are others'
-    by now.
-    """
+    """A run of an earlier boot is dead if no other machine can hold it; its pids now belong to other processes."""
     monkeypatch.setattr(processes, "machine_id", lambda: "our id")
     monkeypatch.setattr(files, "is_local", lambda path: local)
     pid = sleeper()
@@ -304,7 +302,7 @@ def test_a_run_of_an_earlier_boot(
 
 
 def test_local_file_systems_are_known() -> None:
-    """What the kernel's own file systems are is not taken for a disk."""
+    """The kernel's own file systems do not count as local disks."""
     assert not files.is_local("/proc")
     assert not files.is_local("/no such place")
 
@@ -317,7 +315,7 @@ PASSING = [errno.EMFILE, errno.EIO, errno.ENFILE]
 def test_a_fault_that_passes_finishes_nothing(
     project: Project, monkeypatch: pytest.MonkeyPatch, name: str, code: int
 ) -> None:
-    """While a file of a run cannot be read its state is unknown; afterwards it is finished as if nothing had been."""
+    """While a run's file cannot be read its state is unknown; afterwards the run is finished as usual."""
     run_id, directory = abandoned(project, AssistantText(seq=1, text="So far."))
     with faulty(monkeypatch, name, code):
         assert Proof.UNKNOWN is reconcile(project, run_id, by="test")
@@ -333,7 +331,7 @@ def test_a_fault_that_passes_finishes_nothing(
 
 @contextmanager
 def faulty(monkeypatch: pytest.MonkeyPatch, name: str, code: int) -> Iterator[None]:
-    """Let no file of this name be opened."""
+    """Refuse to open any file of this name."""
     open_it = os.open
 
     def refuse(path: str, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
@@ -351,7 +349,7 @@ def faulty(monkeypatch: pytest.MonkeyPatch, name: str, code: int) -> Iterator[No
 def test_a_list_reads_again_what_it_could_not(
     project: Project, monkeypatch: pytest.MonkeyPatch, name: str, code: int
 ) -> None:
-    """A finished run whose records cannot be read just now is unknown in the list, and right as soon as they can."""
+    """A finished run with temporarily unreadable records is unknown in the list, and correct once they are readable."""
     meta = make_finished(project, make_meta(task="what it was about"))
     registry = Registry(project, by="test", looks_again=True)
     with faulty(monkeypatch, name, code):
@@ -366,7 +364,7 @@ def test_a_list_reads_again_what_it_could_not(
 
 
 def test_the_environment_file_goes_with_a_lost_run(project: Project) -> None:
-    """What a launcher left for a wrapper that never came may hold secrets, and is removed."""
+    """A lost run's environment file, which may hold secrets, is removed."""
     run_id, directory = abandoned(project)
     (directory / paths.ENVIRONMENT).write_text("KEY=secret\0")
     reconcile(project, run_id, by="test")
@@ -374,7 +372,7 @@ def test_the_environment_file_goes_with_a_lost_run(project: Project) -> None:
 
 
 def test_a_torn_record_is_no_obstacle(project: Project) -> None:
-    """Broken runner.json, stop.json and events do not keep a lost run from its result."""
+    """Damaged runner.json, stop.json and events do not keep a lost run from its result."""
     run_id, directory = abandoned(project)
     for name in (paths.RUNNER, paths.STOP, paths.EVENTS):
         (directory / name).write_bytes(b'{"kind": "pro\xff')
@@ -391,7 +389,7 @@ def test_no_run_is_gone(project: Project) -> None:
 
 
 def test_holding_excludes(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run can be held by one only, and not while its wrapper has it."""
+    """A run can have only one holder, and none while its wrapper has it."""
     monkeypatch.setattr(liveness, "FINISHING_S", 0.0)
     meta, lock = make_run(project)
     directory = project.run_dir(meta.run_id)
@@ -404,7 +402,7 @@ def test_holding_excludes(project: Project, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_result_files_are_whole(project: Project) -> None:
-    """Nobody reading at any moment sees a part of a result."""
+    """A reader never sees part of a result."""
     meta, lock = make_run(project)
     directory = project.run_dir(meta.run_id)
     os.close(lock)
@@ -439,7 +437,7 @@ def test_signals_hit_no_stranger() -> None:
 
 
 def test_a_watched_wrapper_that_dies_is_named_once(project: Project) -> None:
-    """Of the wrappers that live on this machine the kernel says which died; others are not watched at all."""
+    """The kernel reports which local wrapper died, once; other wrappers are not watched."""
     living, dying = sleeper(), sleeper()
     started = {pid: processes.start_time(pid) for pid in (living, dying)}
     runners = {
@@ -468,7 +466,7 @@ def _is_pidfd(descriptor: int) -> bool:
 
 
 def test_a_forgotten_wrapper_whose_descriptor_a_child_inherited(project: Project) -> None:
-    """The death of a wrapper that is no longer watched is not reported, even if a child holds a copy of its pidfd."""
+    """The death of an unwatched wrapper is not reported, even if a child process has a copy of its pidfd."""
     forgotten, other = sleeper(), sleeper()
     wrappers = liveness.WrapperWatch()
     runner = facts(pid=forgotten, pid_started=processes.start_time(forgotten))
@@ -491,7 +489,7 @@ def test_a_forgotten_wrapper_whose_descriptor_a_child_inherited(project: Project
 
 
 def test_a_living_wrapper_is_not_proven_again_and_again(project: Project) -> None:
-    """A registry that looks again knows of which open runs it has no living wrapper."""
+    """A registry that checks repeatedly knows which open runs have no living local wrapper."""
     run_id, directory = abandoned(project, runner=facts(pid=os.getpid(), pid_started=processes.start_time(os.getpid())))
     unknown, other = abandoned(project)
     locks_held = [os.open(path / paths.LOCK, os.O_RDWR) for path in (directory, other)]
@@ -508,7 +506,7 @@ def test_a_living_wrapper_is_not_proven_again_and_again(project: Project) -> Non
 
 @pytest.mark.parametrize("name", [paths.STOP, paths.RUNNER, paths.FAULT, paths.STDERR, paths.EVENTS, paths.WRITING])
 def test_a_directory_in_the_place_of_a_record(project: Project, name: str) -> None:
-    """A run that nobody holds is finished also where a directory stands in the place of one of its files."""
+    """A run without a holder is finished even if a directory stands in place of one of its files."""
     run_id, directory = abandoned(project)
     (directory / name).unlink(missing_ok=True)
     (directory / name).mkdir()
@@ -528,8 +526,9 @@ def test_a_directory_in_the_place_of_a_record(project: Project, name: str) -> No
 def test_a_run_of_the_past_where_nobody_else_is(
     project: Project, monkeypatch: pytest.MonkeyPatch, others: dict[str, str], went: str
 ) -> None:
-    """Who has the whole project to himself finishes the runs of a container or boot that has gone; where the locks of
-    other machines may not be seen nobody does. What bears another one's pid is left alone.
+    """The sole user of a project finishes runs of a past container or boot, if other machines' locks are visible.
+
+    A process that has their pid now is not ended.
     """
     monkeypatch.setattr(processes, "machine_id", lambda: "our id")
     pid = sleeper()
@@ -548,7 +547,7 @@ def test_a_run_of_the_past_where_nobody_else_is(
 
 
 def test_what_a_container_left_is_ended(project: Project) -> None:
-    """What bears the mark of a run whose container has gone is ended with it, as far as it is seen."""
+    """Visible processes with the mark of a run in a past container are ended with it."""
     run_id, _ = abandoned(project, runner=facts(pid_namespace="pid:[1]"))
     pid = sleeper(**{processes.RUN_MARK: run_id})
     assert Proof.FINISHED is reconcile(project, run_id, by="host", is_sole=True)

@@ -1,4 +1,4 @@
-"""Records that a newer subdeck wrote are shown as such and never acted upon."""
+"""Records of a newer subdeck are shown as such and never acted on."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def engine(project_dir: Path) -> Engine:
 
 
 def rewrite(engine: Engine, run_id: str, name: str, **fields: Any) -> Path:
-    """Turn a record into one of a newer schema, with `fields` that this version does not expect."""
+    """Turn a record into one of a newer schema, with unexpected `fields`."""
     path = Path(engine.project.run_dir(run_id), name)
     if name == paths.META:
         rewrite_meta(path.parent, **({"schemaVersion": NEWER} | fields))
@@ -47,7 +47,7 @@ def rewrite(engine: Engine, run_id: str, name: str, **fields: Any) -> Path:
 
 
 def newer_open_run(engine: Engine, **fields: Any) -> RunSnapshot:
-    """Make a run of a newer schema that nobody holds."""
+    """Make a run of a newer schema without a holder."""
     meta, lock = make_run(engine.project, make_meta(task="look", preset="scout", child_session_id="abc"))
     os.close(lock)
     rewrite(engine, meta.run_id, paths.META, **fields)
@@ -57,7 +57,7 @@ def newer_open_run(engine: Engine, **fields: Any) -> RunSnapshot:
 
 @pytest.mark.parametrize("fields", [{}, {"task": ["of", "another", "form"]}])
 def test_it_is_shown_as_such(engine: Engine, fields: dict[str, Any]) -> None:
-    """Its state and what it does say that a newer subdeck wrote it, and nothing else of it is read."""
+    """State and activity of such a run name a newer subdeck, and nothing else is read from its record."""
     run = newer_open_run(engine, **fields)
 
     assert ("◇ newer", SENTENCE) == (describe.state(run), describe.doing(run))
@@ -66,7 +66,7 @@ def test_it_is_shown_as_such(engine: Engine, fields: dict[str, Any]) -> None:
 
 
 def test_it_is_not_finished(engine: Engine) -> None:
-    """A run that nobody holds is not called lost, and no result is written."""
+    """Such a run without a holder is not lost, and gets no result."""
     run = newer_open_run(engine)
 
     assert not run.has_ended
@@ -74,7 +74,7 @@ def test_it_is_not_finished(engine: Engine) -> None:
 
 
 def test_it_is_not_stopped(engine: Engine) -> None:
-    """No stop request is written, and the error says who can stop it."""
+    """Stopping it writes no stop request, and the error names the subdeck that can stop it."""
     run = newer_open_run(engine)
 
     with pytest.raises(SubdeckError, match="newer subdeck") as refused:
@@ -84,7 +84,7 @@ def test_it_is_not_stopped(engine: Engine) -> None:
 
 
 def test_nothing_is_launched_from_it(engine: Engine) -> None:
-    """It is no source of an answer, of a conversation or of a request."""
+    """Its answer, its conversation and its request cannot be used for a launch."""
     run = newer_open_run(engine)
 
     with pytest.raises(SubdeckError, match="newer subdeck"):
@@ -96,7 +96,7 @@ def test_nothing_is_launched_from_it(engine: Engine) -> None:
 
 
 def test_it_can_be_deleted(engine: Engine) -> None:
-    """Who names it can move it to the trash, and take it back."""
+    """It can be deleted by name, and restored."""
     run = newer_open_run(engine)
 
     assert (run.run_id,) == engine.delete([run.run_id])
@@ -106,7 +106,7 @@ def test_it_can_be_deleted(engine: Engine) -> None:
 
 
 def test_retention_leaves_it(engine: Engine) -> None:
-    """The rules of the settings take only runs that this version reads."""
+    """The settings' retention rules apply only to runs that this version can read."""
     own, newer = make_finished(engine.project), make_finished(engine.project)
     rewrite(engine, newer.run_id, paths.META)
 
@@ -116,7 +116,7 @@ def test_retention_leaves_it(engine: Engine) -> None:
 
 @pytest.mark.parametrize("fields", [{}, {"status": "evaporated"}, {"usage": "of another form"}])
 def test_a_newer_result(engine: Engine, fields: dict[str, Any]) -> None:
-    """The run has ended, and how is not told: the newer version knows."""
+    """A run with a newer result has ended, and its outcome is not shown."""
     meta = make_finished(engine.project)
     rewrite(engine, meta.run_id, paths.RESULT, **fields)
     (run,) = engine.snapshots()
@@ -127,7 +127,7 @@ def test_a_newer_result(engine: Engine, fields: dict[str, Any]) -> None:
 
 
 def test_a_newer_end_is_left_to_be_told(engine: Engine) -> None:
-    """How the run ended is not known here, so that nobody is told and the end is not claimed."""
+    """A newer end is unknown here, so it is neither reported nor claimed."""
     meta = make_meta(background=True, launched_by=LaunchedBy("operator", "app"))
     SessionFile(engine.project, "operator").add_run(meta)
     make_finished(engine.project, meta)
@@ -145,14 +145,14 @@ def test_a_newer_end_is_left_to_be_told(engine: Engine) -> None:
 
 
 def test_records_of_this_schema_are_read(engine: Engine) -> None:
-    """A run of the present schema is none of these."""
+    """A run of the present schema is shown as usual."""
     make_finished(engine.project)
 
     assert ["✓ completed"] == [describe.state(run) for run in engine.snapshots()]
 
 
 def test_a_source_of_presets_that_is_not_known(engine: Engine) -> None:
-    """Where only a newer subdeck knows such a source, it stands for itself and the rest of the record is read."""
+    """An unknown source of presets is kept as its name, and the rest of the record is read."""
     meta, lock = make_run(engine.project, make_meta(preset="scout"))
     os.close(lock)
     rewrite(engine, meta.run_id, paths.META, schemaVersion=SCHEMA_VERSION, presetSource="registry")

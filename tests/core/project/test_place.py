@@ -1,4 +1,4 @@
-"""Where runs of other machines are, as every reader of their files sees it."""
+"""The place of runs on other machines, as every reader of their files sees it."""
 
 from __future__ import annotations
 
@@ -62,8 +62,9 @@ def remote(**fields: Any) -> RunMeta:
 def remote_run(
     engine: Engine, at: Place | None = None, *, permit: bool = True, started: bool = False, **fields: Any
 ) -> tuple[str, int]:
-    """Make an unfinished run of another machine as its launcher and the relay leave it; return its id and the
-    descriptor that holds its lock, as the relay does while the host is heard.
+    """Make an unfinished run of another machine as its launcher and the relay leave it.
+
+    Return its id and the descriptor that holds its lock, as the relay holds it while the host is online.
     """
     meta, lock = make_run(engine.project, remote(**fields))
     run_dir = engine.project.run_dir(meta.run_id)
@@ -117,12 +118,12 @@ def seen(engine: Engine, run_id: str) -> RunSnapshot:
     ],
 )
 def test_words(status: str, fields: dict[str, Any], words: str) -> None:
-    """A run of another machine is put into the same words everywhere: how it stands, and where."""
+    """A run on another machine has the same words for state and host everywhere."""
     assert words == describe.standing(make_snapshot(remote(), status, **fields))
 
 
 def test_words_of_a_host_that_was_asked_for() -> None:
-    """A run that has to be on one host waits for that one, whichever others are free."""
+    """A run for one host waits for that host, even if others are free."""
     run = make_snapshot(remote(host="h07"), "queued", waits_for=WaitsFor.HOST, ahead=2)
     assert describe.standing(run) == "queued · waiting for h07 (2 ahead)"
 
@@ -138,19 +139,19 @@ def test_words_of_a_host_that_was_asked_for() -> None:
     ],
 )
 def test_who_waits_for_a_run_is_told_where_it_is(status: str, fields: dict[str, Any], line: str) -> None:
-    """`subdeck run` says why nothing happens yet, and which host it is that does it."""
+    """`subdeck run` shows why nothing happens yet, and which host the run is on."""
     assert line == place_line(make_snapshot(remote(), status, **fields))
 
 
 def test_words_of_another_day() -> None:
-    """A host that was last heard of on another day is named with the date."""
+    """A host last seen on another day is shown with the date."""
     heard = TODAY - timedelta(days=3)
     run = make_snapshot(remote(), "running", elsewhere=True, place=replace(GONE, heard_at=heard.isoformat()))
     assert describe.whereabouts(run) == f"h07 not seen since {heard:%Y-%m-%d} 14:02"
 
 
 def test_last_word_of_a_host() -> None:
-    """What its run wrote last was heard of its host, too, also after the relay had said where it is."""
+    """A host counts as seen when its run last wrote, even if the relay noted its place earlier."""
     run = make_snapshot(
         remote(), "running", elsewhere=True, place=GONE, last_event_at=f"{TODAY:%Y-%m-%d}T14:30:00{TODAY:%z}"
     )
@@ -158,20 +159,20 @@ def test_last_word_of_a_host() -> None:
 
 
 def test_parents_are_told_the_host() -> None:
-    """A parent agent learns on which host its run is; of a run of this machine nothing is said."""
+    """A parent agent gets the host of its run; a local run has none."""
     there = run_fields(make_snapshot(remote(), "running", place=ON_H07))
     assert there["host"] == "h07"
     assert "host" not in run_fields(make_snapshot(make_meta(), "running"))
 
 
 def test_run_of_this_machine_has_no_whereabouts() -> None:
-    """What is said of a run of this machine stays as it is, also where another machine holds it."""
+    """The words for a local run have no host, even if another machine holds it."""
     held = make_snapshot(make_meta(), "running", elsewhere=True)
     assert ["", "running", "◇ running"] == [describe.whereabouts(held), describe.standing(held), describe.state(held)]
 
 
 def test_foreign_text_of_a_place_is_made_plain() -> None:
-    """What a host calls itself, and why there is none, can neither move the cursor nor fill the screen."""
+    """A host's name or reason can neither move the cursor nor fill the screen."""
     waits = Queued(WaitsFor.HOST)
     hostile = Place(PlaceState.WAITS, why="no\x1b[2J\nhost" + "x" * 5000)
     named = make_snapshot(remote(), "running", place=Place(PlaceState.PLACED, host="h\x1b]0;x\x07" + "7" * 5000))
@@ -182,7 +183,7 @@ def test_foreign_text_of_a_place_is_made_plain() -> None:
 
 
 def test_waits_for_a_host(engine: Engine) -> None:
-    """A run without a permit has started nowhere: it is queued, whoever holds its lock."""
+    """A run without a permit has not started: it is queued, even if its lock is held."""
     run_id, lock = remote_run(engine, Place(PlaceState.WAITS), permit=False)
     held = seen(engine, run_id)
     os.close(lock)
@@ -192,14 +193,14 @@ def test_waits_for_a_host(engine: Engine) -> None:
 
 
 def test_no_relay_has_taken_it_up(engine: Engine) -> None:
-    """Before a relay has written anything of a run it waits for a host."""
+    """Before a relay has written about a run, it waits for a host."""
     run_id, lock = remote_run(engine, permit=False)
     os.close(lock)
     assert (Queued(WaitsFor.HOST), None) == (seen(engine, run_id).state, seen(engine, run_id).place)
 
 
 def test_vouched_for_or_out_of_reach(engine: Engine) -> None:
-    """With a permit the lock decides: held, it is running on its host; free, it is unknown and never lost."""
+    """With a permit the lock decides: a held run is running on its host, a free one is unknown, never lost."""
     run_id, lock = remote_run(engine, ON_H07, started=True)
     vouched = seen(engine, run_id)
     os.close(lock)
@@ -212,7 +213,7 @@ def test_vouched_for_or_out_of_reach(engine: Engine) -> None:
 
 
 def test_out_of_reach_is_counted(engine: Engine) -> None:
-    """Runs that are out of reach are counted among the running ones, and once more by themselves."""
+    """Unreachable runs count as running, and have their own count."""
     _, one = remote_run(engine, ON_H07, started=True)
     _, other = remote_run(engine, GONE)
     os.close(other)
@@ -226,7 +227,7 @@ def test_out_of_reach_is_counted(engine: Engine) -> None:
 
 
 def test_stop_waits_for_the_host(engine: Engine) -> None:
-    """A run that was asked to stop while its host was out of reach says that it stops when that is back."""
+    """A stop request to an unreachable run is shown as waiting for its host."""
     run_id, lock = remote_run(engine, GONE, started=True)
     os.close(lock)
     assert describe.whereabouts(seen(engine, run_id)) == "h07 not seen since 14:02"
@@ -236,7 +237,7 @@ def test_stop_waits_for_the_host(engine: Engine) -> None:
 
 
 def test_change_of_place_is_seen(engine: Engine) -> None:
-    """Who follows runs sees that one was placed, though nothing else was written of it."""
+    """A follower sees that a run was placed, even without other changes."""
     run_id, lock = remote_run(engine, Place(PlaceState.WAITS), permit=False)
     registry = Registry(engine.project, by=None)
     registry.look((run_id,), prove=True)
@@ -252,7 +253,7 @@ def test_change_of_place_is_seen(engine: Engine) -> None:
 
 
 def test_hosts_have_a_queue_of_their_own(engine: Engine) -> None:
-    """A run that waits for a host is not ahead of one that waits for a slot of this machine, nor behind it."""
+    """Runs that wait for a host and runs that wait for a local slot are in separate queues."""
     _, there = remote_run(engine, Place(PlaceState.WAITS), permit=False, max_running=1)
     here, lock = make_run(engine.project, make_meta(max_running=1))
     assert ahead_of(seen(engine, here.run_id)) == 0
@@ -263,8 +264,8 @@ def test_hosts_have_a_queue_of_their_own(engine: Engine) -> None:
 
 @pytest.mark.processes
 def test_runs_of_hosts_are_moved_and_held(engine: Engine) -> None:
-    """Those that wait for a host stand in the list of the queue, are moved among themselves, and are held with all."""
-    ages = [f"2026-01-01T00:00:0{number}.000Z" for number in range(3)]  # else two may have one millisecond
+    """Runs that wait for a host are in the queue's list, move among themselves, and are paused with all."""
+    ages = [f"2026-01-01T00:00:0{number}.000Z" for number in range(3)]  # or else two may have the same millisecond
     waits = Place(PlaceState.WAITS)
     made = [remote_run(engine, waits, permit=False, max_running=1, created_at=at) for at in ages]
     (one, two, three), locks = [run_id for run_id, _ in made], [lock for _, lock in made]
@@ -288,7 +289,7 @@ def test_runs_of_hosts_are_moved_and_held(engine: Engine) -> None:
 
 
 def test_broken_place(engine: Engine) -> None:
-    """A place that cannot be read is as none: the run is shown all the same."""
+    """A run with a damaged place is shown without one."""
     run_id, lock = remote_run(engine, ON_H07, started=True)
     Path(engine.project.run_dir(run_id), paths.PLACE).write_bytes(b'{"state": 3')
     assert describe.standing(seen(engine, run_id)) == "running"
@@ -296,7 +297,7 @@ def test_broken_place(engine: Engine) -> None:
 
 
 def test_finished_runs_of_this_machine_look_for_no_place(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A long list of finished runs of this machine costs what it did: nothing is read of hosts."""
+    """Listing finished local runs reads no places of hosts."""
     for _ in range(3):
         make_finished(engine.project)
     asked: list[str] = []
@@ -306,7 +307,7 @@ def test_finished_runs_of_this_machine_look_for_no_place(engine: Engine, monkeyp
 
 
 def test_finished_elsewhere(engine: Engine) -> None:
-    """An ended run says on which host it ran."""
+    """A finished run shows the host it ran on."""
     meta = make_finished(engine.project, remote())
     write_place(engine.project.run_dir(meta.run_id), ON_H07)
     run = seen(engine, meta.run_id)
@@ -315,7 +316,7 @@ def test_finished_elsewhere(engine: Engine) -> None:
 
 
 def test_late_result(engine: Engine) -> None:
-    """A run that was given up tells what its host says of its end later, also to who has seen it as lost."""
+    """An abandoned run shows its host's late result, even to a reader that saw it as lost."""
     meta = make_finished(engine.project, remote(), reason=RunReason.LOST, written_by="operator", final_text=None)
     write_place(engine.project.run_dir(meta.run_id), GONE)
     registry = Registry(engine.project, by=None)
@@ -334,7 +335,7 @@ def test_late_result(engine: Engine) -> None:
 
 
 def test_a_run_whose_host_found_it_lost_is_over(engine: Engine) -> None:
-    """What a host says of its own run is the last word: it is not looked at again and again."""
+    """A host's own report of a lost run is final: it is not checked again."""
     meta = make_finished(engine.project, remote(), reason=RunReason.LOST, written_by="host", final_text=None)
     write_place(engine.project.run_dir(meta.run_id), ON_H07)
     registry = Registry(engine.project, by=None)
@@ -344,7 +345,7 @@ def test_a_run_whose_host_found_it_lost_is_over(engine: Engine) -> None:
 
 @pytest.mark.processes
 def test_list_has_hosts_only_where_one_is_listed(engine: Engine) -> None:
-    """The list of runs has a column of hosts where a run of another machine is listed, and is as before elsewhere."""
+    """The list of runs has a host column only if it has a run of another machine."""
     local = make_finished(engine.project)
     assert "h07" not in output(engine, "status").out
     before = output(engine, "status", local.short_id).out.splitlines()[0]
@@ -357,7 +358,7 @@ def test_list_has_hosts_only_where_one_is_listed(engine: Engine) -> None:
 
 @pytest.mark.processes
 def test_status_as_json(engine: Engine) -> None:
-    """Programs get the host and the place of a run, and none of both of a run of this machine."""
+    """JSON has host and place of a run, empty for a local run."""
     run_id, lock = remote_run(engine, GONE)
     os.close(lock)
     local = make_finished(engine.project)
@@ -369,7 +370,7 @@ def test_status_as_json(engine: Engine) -> None:
 
 @pytest.mark.processes
 def test_markdown_and_logs_name_the_host(engine: Engine) -> None:
-    """The document of a run says where it ran, and so do its logs on stderr."""
+    """A run's document and its logs on stderr name the host."""
     run_id, lock = remote_run(engine, ON_H07, started=True)
     document = "".join(run_markdown(seen(engine, run_id), engine.events(run_id), None))
     assert "- host: h07\n" in document
@@ -378,7 +379,7 @@ def test_markdown_and_logs_name_the_host(engine: Engine) -> None:
 
 
 def test_runs_that_a_relay_vouches_for_are_not_proven_again(engine: Engine) -> None:
-    """While their relay lives it says where its runs are: only what it has said anew, or cannot reach, is proven."""
+    """While a relay lives, only its runs with changes, or on unreachable hosts, are checked again."""
     placed, lock = remote_run(engine, ON_H07, started=True)
     gone, other_lock = remote_run(engine, GONE, started=True)
     waits, third_lock = remote_run(engine, Place(PlaceState.WAITS), permit=False)

@@ -1,4 +1,4 @@
-"""What a checkout brings below `.pi/subagents` leads nowhere: looking changes nothing elsewhere, acting neither."""
+"""Planted files below `.pi/subagents` lead nowhere: neither reading nor acting changes anything elsewhere."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from ..command_line import Done, subdeck, write_preset
 pytestmark = pytest.mark.processes
 
 PLANTED = "20260101-000000-abcdef"
-"""The run that is not what it seems."""
+"""The planted run."""
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def project(project_dir: Path) -> paths.Project:
 
 @pytest.fixture
 def outside(tmp_path: Path) -> Iterator[Path]:
-    """Something of somebody's elsewhere, of which nothing may have changed in the end."""
+    """Another user's files elsewhere, which must stay unchanged until the end."""
     outside = make_outside(tmp_path)
     before = tree_of(outside)
     yield outside
@@ -67,9 +67,9 @@ def first_update(project: paths.Project) -> None:
 
 
 def test_a_link_in_the_place_of_a_run(project: paths.Project, outside: Path) -> None:
-    """Where a run's directory is a link, looking at it makes no lock and no result, and removes no environment there.
+    """If a run's directory is a link, reading it changes nothing in the target: no lock, no result, no removal.
 
-    An explicit delete takes the link away, and nothing but the link.
+    An explicit delete removes only the link.
     """
     good = make_finished(project)
     planted_dir(project).symlink_to(outside / "directory")
@@ -87,7 +87,7 @@ def test_a_link_in_the_place_of_a_run(project: paths.Project, outside: Path) -> 
 
 @pytest.mark.parametrize("target", ["not-there", "secret", "directory"])
 def test_a_link_in_the_place_of_a_lock(project: paths.Project, outside: Path, target: str) -> None:
-    """A lock that is a link is neither made nor opened where it leads."""
+    """A lock that is a link is neither created nor opened at its target."""
     meta, lock = make_run(project, make_meta(PLANTED))
     os.close(lock)
     path = planted_dir(project) / paths.LOCK
@@ -101,7 +101,7 @@ def test_a_link_in_the_place_of_a_lock(project: paths.Project, outside: Path, ta
 
 @pytest.mark.parametrize("option", ["--raw", "--stderr", "--events"])
 def test_a_log_that_is_a_link(project: paths.Project, outside: Path, option: str) -> None:
-    """Nothing of what a log leads to is printed, and the error names the link."""
+    """The target of a linked log is not printed, and the error names the link."""
     run = make_finished(project)
     for name in (paths.STDOUT, paths.STDERR, paths.EVENTS):
         Path(project.run_dir(run.run_id), name).symlink_to(outside / "secret")
@@ -111,7 +111,7 @@ def test_a_log_that_is_a_link(project: paths.Project, outside: Path, option: str
 
 
 def test_an_extension_for_pi_stays_in_the_project(project: paths.Project, tmp_path: Path) -> None:
-    """Where `.pi` leads out of the project nothing is installed there."""
+    """If `.pi` leads out of the project nothing is installed there."""
     shutil.rmtree(Path(project.root, ".pi"))
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
@@ -122,7 +122,7 @@ def test_an_extension_for_pi_stays_in_the_project(project: paths.Project, tmp_pa
 
 
 def test_another_project_in_the_place_of_the_trash(project: paths.Project, tmp_path: Path) -> None:
-    """Where the trash is a link to the runs of another project, starting the app purges none of them."""
+    """If the trash is a link to another project's runs, starting the app purges none of them."""
     other = paths.Project(str(tmp_path / "other"))
     run = make_finished(other)
     long_ago = time.time() - 40 * 24 * 3600
@@ -140,7 +140,7 @@ def test_another_project_in_the_place_of_the_trash(project: paths.Project, tmp_p
 
 
 def test_a_link_in_the_place_of_the_session(project: paths.Project, outside: Path) -> None:
-    """A launch appends no line to the file that its session's file is a link to, and says why it cannot go on."""
+    """A launch appends nothing to the target of a linked session file, and fails with the reason."""
     write_preset(Path(project.root), "x$(touch pwned)")
     os.symlink(outside / "secret", project.session_file("operator"))
     launched = command(project, "bg", "x$(touch pwned)", "answer ok")
@@ -151,7 +151,7 @@ def test_a_link_in_the_place_of_the_session(project: paths.Project, outside: Pat
 
 @pytest.mark.parametrize("name", ["runs", "active", "sessions"])
 def test_a_link_in_the_place_of_our_own_directories(project: paths.Project, outside: Path, name: str) -> None:
-    """Where one of our directories is a link, nothing is made or removed in what it leads to."""
+    """If one of subdeck's directories is a link, nothing is made or removed in its target."""
     os.rmdir(f"{project.home}/{name}")
     os.symlink(outside / "directory", f"{project.home}/{name}")
     command(project, "status", "--all")
@@ -184,16 +184,16 @@ BESIDE_RUNS = (
     "trash",
     "a.md",
 )
-"""Below `.pi/subagents`; whatever they are, the runs are listed."""
+"""Names below `.pi/subagents`; with any of them planted, the runs are still listed."""
 ALL_RUNS = ("runs", "runs/.slots", "config.yaml", ".gitignore")
-"""The same, where it may be that nothing can be listed."""
+"""More names there, for which the list may be empty."""
 
 
 @pytest.fixture
 def cli(
     project: paths.Project, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> Callable[..., Done]:
-    """Call the command line in this process, where an error that nobody catches ends the test."""
+    """Call the command line in this process, so that an uncaught error fails the test."""
     monkeypatch.chdir(project.root)
 
     def call(*words: str) -> Done:
@@ -205,7 +205,7 @@ def cli(
 
 
 def unfinished(project: paths.Project) -> None:
-    """Make a run whose wrapper has died, of a session that knows it."""
+    """Make a run whose wrapper has died, recorded in a session."""
     meta, lock = make_run(project, make_meta(PLANTED, background=True, session_path="child-session.jsonl"))
     os.close(lock)
     write_runner(project.run_dir(meta.run_id), RunnerFacts(RunnerKind.PROCESS, "here", "b", "n", 1, 1))
@@ -216,13 +216,13 @@ def unfinished(project: paths.Project) -> None:
 
 
 def pairs(names: Sequence[str]) -> list[tuple[str, str]]:
-    """Return each kind with each name, as `make soak` wants it; else each of both with a third of the others."""
+    """Return each kind with each name for `make soak`, or else each kind and name with a third of the others."""
     found = [(kind, name, row + column) for row, kind in enumerate(KINDS) for column, name in enumerate(names)]
     return [(kind, name) for kind, name, number in found if IS_WHOLE or number % 3 == 0]
 
 
 def look_and_act(cli: Callable[..., Done], project: paths.Project) -> str:
-    """Do with the planted run, and with all, what people do; return the list of runs as it was at first."""
+    """Read and act on the planted run and on all runs, as users do; return the first list of runs."""
     listed = cli("status", "--all").out
     first_update(project)
     for words in (
@@ -250,7 +250,7 @@ def look_and_act(cli: Callable[..., Done], project: paths.Project) -> str:
 def test_anything_in_the_place_of_a_file_of_a_run(
     project: paths.Project, outside: Path, cli: Callable[..., Done], kind: str, name: str
 ) -> None:
-    """Whatever stands for a file of a run changes nothing elsewhere, keeps nobody waiting and hides no other run."""
+    """Anything in place of a run's file changes nothing elsewhere, blocks no command and hides no other run."""
     good = make_finished(project)
     unfinished(project)
     (planted_dir(project) / name).unlink(missing_ok=True)
@@ -265,7 +265,7 @@ def test_anything_in_the_place_of_a_file_of_a_run(
 def test_anything_in_the_place_of_what_a_project_keeps(
     project: paths.Project, outside: Path, cli: Callable[..., Done], kind: str, name: str
 ) -> None:
-    """Whatever stands for our own files and directories changes nothing elsewhere, not by a launch either."""
+    """Anything in place of subdeck's own files and directories changes nothing elsewhere, even by a launch."""
     good = make_finished(project)
     unfinished(project)
     path = Path(project.home, name)
@@ -280,7 +280,7 @@ def test_anything_in_the_place_of_what_a_project_keeps(
 
 
 def watched_inodes() -> set[int]:
-    """Return what this process has inotify watch."""
+    """Return the inodes that this process watches."""
     found: set[int] = set()
     for entry in os.listdir("/proc/self/fdinfo"):
         with suppress(OSError):
@@ -290,7 +290,7 @@ def watched_inodes() -> set[int]:
 
 
 def test_a_watch_stays_in_the_project(project: paths.Project, outside: Path) -> None:
-    """Where the directory of the doorbells is a link, what it leads to is not watched, but the project is."""
+    """If the directory of the activity files is a link, its target is not watched, but the project is."""
     os.rmdir(project.active)
     os.symlink(outside / "directory", project.active)
     changes = watch(project, lambda: (project.home,), threading.Event())
@@ -301,7 +301,7 @@ def test_a_watch_stays_in_the_project(project: paths.Project, outside: Path) -> 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_anything_in_the_place_of_the_slots(project: paths.Project, outside: Path, kind: str) -> None:
-    """Where the place of the slots is none, a run that would wait for one is refused before there is anything of it."""
+    """If the slots' directory is invalid, a run that would wait for a slot is refused before it exists."""
     plant(kind, Path(project.slots), outside)
     if kind == "directory":
         assert run_to_end(open_engine(Path(project.root), max_running=1), "answer ok").status == "completed"

@@ -1,4 +1,4 @@
-"""The queue at the operator's hands: moved in it, held, released; proven with wrappers that really wait."""
+"""The queue under the user's control: moving, pausing, resuming; tested with wrappers that really wait."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def standing(engine: Engine, run_id: str) -> RunSnapshot:
 
 
 def in_queue(engine: Engine, count: int, project_dir: Path) -> tuple[str, list[str]]:
-    """Start a run that holds the only slot until a file is there, and some that wait; return their ids in turn."""
+    """Start a run that holds the only slot until a file exists, and some that wait; return their ids in order."""
     first = start(engine, f"wait-for {project_dir}/gate", "answer ok").run_id
     waiting: list[str] = []
     for _ in range(count):
@@ -62,7 +62,7 @@ def started_in_order(engine: Engine, run_ids: list[str]) -> list[str]:
 
 
 def test_run_that_was_moved_goes_first(engine: Engine, project_dir: Path) -> None:
-    """The last of three is moved to the front; they run in the new order, and every reader counts by it."""
+    """A run moved to the front goes first, and every reader counts in the new order."""
     _, (one, two, three) = in_queue(engine, 3, project_dir)
     assert [0, 1, 2] == ahead(engine, [one, two, three])
     assert 1 == engine.move_in_queue(three, -1)
@@ -77,7 +77,7 @@ def test_run_that_was_moved_goes_first(engine: Engine, project_dir: Path) -> Non
 
 
 def test_run_that_was_stopped_keeps_nobody_back(engine: Engine, project_dir: Path) -> None:
-    """Who was moved to the front and then went away is not waited for, not even where its wrapper was killed."""
+    """A run that left the front of the queue is not waited for, not even if its wrapper was killed."""
     _, (one, two, three) = in_queue(engine, 3, project_dir)
     engine.move_in_queue(three, -1)
     engine.move_in_queue(three, -1)
@@ -94,7 +94,7 @@ def test_run_that_was_stopped_keeps_nobody_back(engine: Engine, project_dir: Pat
 
 
 def test_held_queue_starts_nothing_until_it_is_released(engine: Engine, project_dir: Path) -> None:
-    """What runs goes on; what waits, or comes, waits until the queue is released, and says so."""
+    """In a paused queue running runs continue; waiting and new runs wait until it is resumed, and show that."""
     first, (one, two) = in_queue(engine, 2, project_dir)
     engine.hold_queue(True)
     assert engine.is_queue_held()
@@ -110,7 +110,7 @@ def test_held_queue_starts_nothing_until_it_is_released(engine: Engine, project_
 
 
 def test_held_queue_holds_runs_that_need_no_slot(project_dir: Path) -> None:
-    """Without `max_running` every new run waits too, says how to resume, and all start at the release."""
+    """Without `max_running` every new run waits in a paused queue, shows how to resume, and starts on resume."""
     engine = open_engine(project_dir)
     engine.hold_queue(True)
     background = subdeck("bg", "answer ok", "--no-preset", cwd=project_dir)
@@ -139,7 +139,7 @@ def test_held_queue_holds_runs_that_need_no_slot(project_dir: Path) -> None:
 
 
 def test_parents_learn_that_the_queue_is_held(project_dir: Path) -> None:
-    """Both tools of a parent start runs that wait, and tell it why: as progress, in the handle and in the status."""
+    """A parent's runs wait in a paused queue, and it gets the reason in progress, handle and status."""
     engine = parent_engine(project_dir)
     engine.hold_queue(True)
     calling = Calling(engine, "subagent", task("answer ok"))
@@ -156,7 +156,7 @@ def test_parents_learn_that_the_queue_is_held(project_dir: Path) -> None:
 
 
 def test_held_run_can_be_stopped(project_dir: Path) -> None:
-    """A run that waits for the release ends when it is asked to, and those behind it still wait."""
+    """A run in a paused queue can be stopped, and the runs behind it still wait."""
     engine = open_engine(project_dir)
     engine.hold_queue(True)
     one, two = (start(engine, "answer ok").run_id for _ in range(2))
@@ -169,7 +169,7 @@ def test_held_run_can_be_stopped(project_dir: Path) -> None:
 
 @pytest.mark.parametrize("content", [b"", b"0" * 32 + b"\n", None], ids=["empty", "unsigned", "of another place"])
 def test_a_checkout_holds_no_queue(project_dir: Path, tmp_path: Path, content: bytes | None) -> None:
-    """A hold and an order count only if this user's subdeck made them for this project."""
+    """A pause and an order count only if this user's subdeck made them for this project."""
     run_id, other = new_run_id(), str(tmp_path / "other")
     hold(other, True)
     write_order(other, (run_id,))
@@ -184,7 +184,7 @@ def test_a_checkout_holds_no_queue(project_dir: Path, tmp_path: Path, content: b
 
 
 def test_hold_is_made_in_place_of_what_a_checkout_brought(project_dir: Path) -> None:
-    """A file of a checkout does not keep the operator from holding the queue, nor from releasing it."""
+    """A checkout's file prevents neither pausing nor resuming the queue."""
     engine = open_engine(project_dir)
     file = Path(engine.project.slots, PROJECT, HELD)
     file.parent.mkdir(parents=True)
@@ -196,7 +196,7 @@ def test_hold_is_made_in_place_of_what_a_checkout_brought(project_dir: Path) -> 
 
 
 def test_a_signal_that_came_before_the_wait_ends_it_once() -> None:
-    """After a wait was given up for a signal, or has failed, another signal interrupts nothing any more."""
+    """After a signal or an error ended a wait, another signal interrupts nothing."""
     for caught, fault in (([15], StopRequested), ([], OSError)):
         signals = Signals("/nowhere")
         signals.caught += caught
@@ -206,7 +206,7 @@ def test_a_signal_that_came_before_the_wait_ends_it_once() -> None:
 
 
 def test_run_that_waits_says_when_the_queue_is_held(engine: Engine, project_dir: Path) -> None:
-    """Whoever waits for a run in the queue learns of a hold that came later."""
+    """A wait for a queued run shows that the queue was paused later."""
     first, (one,) = in_queue(engine, 1, project_dir)
     waiter = start_command("wait", one, cwd=project_dir)
     try:
@@ -222,7 +222,7 @@ def test_run_that_waits_says_when_the_queue_is_held(engine: Engine, project_dir:
 
 
 def test_queue_on_the_command_line(engine: Engine, project_dir: Path) -> None:
-    """The same from a shell: the list in its turn, a move, holding and releasing."""
+    """From a shell the queue can be listed in order, changed, paused and resumed."""
     first, (one, two) = in_queue(engine, 2, project_dir)
     assert [one[-6:], two[-6:]] == [line.split()[0] for line in subdeck("queue", cwd=project_dir).out.splitlines()]
     held = subdeck("queue", two[-6:], "--up", "--hold", "--json", cwd=project_dir).document
@@ -237,7 +237,7 @@ def test_queue_on_the_command_line(engine: Engine, project_dir: Path) -> None:
 
 
 def test_run_that_does_not_wait_cannot_be_moved(engine: Engine, project_dir: Path) -> None:
-    """One that runs has no place in the queue."""
+    """A running run has no position in the queue."""
     first, _ = in_queue(engine, 0, project_dir)
     with pytest.raises(SubdeckError, match="is not waiting in the queue"):
         engine.move_in_queue(first, -1)
@@ -246,14 +246,14 @@ def test_run_that_does_not_wait_cannot_be_moved(engine: Engine, project_dir: Pat
 
 
 def test_group_keeps_to_its_own_queue(project_dir: Path) -> None:
-    """Where each group has slots of its own, a run is moved among those of its group."""
+    """If each group has its own slots, a run is moved only within its group."""
     engine = open_engine(project_dir, max_parallel=1)
     scripts = [f"wait-for {project_dir}/gate", "answer ok"]
     run_ids = [run.run_id for run in engine.launch([request(*scripts)] * 3, background=True)]
 
     def waiting() -> list[str] | None:
         found = [run_id for run_id in run_ids if waits(engine, run_id)]
-        return found if len(found) == 2 else None  # whichever came first has the slot
+        return found if len(found) == 2 else None  # the first one has the slot
 
     one, two = wait_until(waiting, "two of them to wait")
     assert 0 == engine.move_in_queue(two, -1)
@@ -262,7 +262,7 @@ def test_group_keeps_to_its_own_queue(project_dir: Path) -> None:
 
 
 def test_moving_in_one_queue_leaves_the_others() -> None:
-    """Only the neighbour in the same queue is passed."""
+    """A moved run passes only its neighbour in the same queue."""
     waiting = [("a", "x"), ("b", "y"), ("c", "x"), ("d", "x")]
     assert ["c", "a", "b", "d"] == moved(waiting, "c", -1)
     assert ["b", "c", "a", "d"] == moved(waiting, "a", 1)
@@ -272,7 +272,7 @@ def test_moving_in_one_queue_leaves_the_others() -> None:
 
 @pytest.mark.parametrize("content", [b"", b"\xff\xfe", b"../..\n", b"x" * 100_000])
 def test_order_that_makes_no_sense_is_none(project_dir: Path, content: bytes) -> None:
-    """What a checkout brought as an order has no effect."""
+    """An invalid order in a checkout has no effect."""
     place = project_dir / "slots" / "project"
     place.mkdir(parents=True)
     (place / "order").write_bytes(content)
@@ -280,7 +280,7 @@ def test_order_that_makes_no_sense_is_none(project_dir: Path, content: bytes) ->
 
 
 def test_who_follows_the_project_sees_it(engine: Engine, project_dir: Path) -> None:
-    """An open app learns of a move and of a held queue that somebody else did."""
+    """An open app shows a move, and a pause of the queue, by another program."""
     first, (one, two) = in_queue(engine, 2, project_dir)
     other = Engine.open(str(project_dir), session="other")
     stop = threading.Event()

@@ -31,35 +31,35 @@ def marks(project: Path) -> list[str]:
 
 @pytest.mark.parametrize("words", [(), ("--json",), ("--agent", "crasher"), ("--agent", "crasher", "--json")])
 def test_a_printed_result_is_read(project: Path, words: tuple[str, ...]) -> None:
-    """The command that waited for a run and printed its result, whatever that is, marks it as read."""
+    """A command that waited for a run and printed its result, of any kind, marks it as read."""
     subdeck("run", "scout", "where is open_door", *words, cwd=project)
     (run_dir,) = run_dirs(project)
     assert [f"seen {run_dir.name}"] == marks(project)
 
 
 def test_a_result_that_could_not_be_printed_is_unread(project: Path) -> None:
-    """An answer that met a full disk behind stdout was printed for nobody."""
+    """A result that could not be printed because the disk behind stdout was full stays unread."""
     with open("/dev/full", "wb") as full:
         subprocess.run([*SUBDECK, "run", "scout", "where is open_door"], cwd=project, stdout=full, stderr=full)
     assert [] == marks(project)
 
 
 def test_nobody_waits_for_a_background_run(project: Path) -> None:
-    """`bg` and `wait` leave the result of a run unread."""
+    """`bg` and `wait` leave a run's result unread."""
     run_id = subdeck("bg", "scout", "where is open_door", cwd=project).out.strip()
     subdeck("wait", run_id, cwd=project)
     assert [] == marks(project)
 
 
 def test_no_marks_are_kept_before_an_app_was_opened(project: Path) -> None:
-    """Where no app was ever opened nothing is unread, and no file is made."""
+    """If no app was ever opened nothing is unread, and no file is made."""
     Path(marks_file(str(project))).unlink()
     assert 0 == subdeck("run", "scout", "where is open_door", cwd=project).code
     assert not Path(marks_file(str(project))).exists()
 
 
 def test_a_parent_has_the_results_that_it_waited_for(project_dir: Path) -> None:
-    """The tool `subagent` marks the results that it returns as read; a background run stays unread."""
+    """The tool `subagent` marks its returned results as read; a background run stays unread."""
     engine = parent_engine(project_dir)
     write_state(marks_file(str(project_dir)), line(SINCE, now_iso()))
     answer = call(engine, "subagent", task("answer all is well"))
@@ -69,7 +69,7 @@ def test_a_parent_has_the_results_that_it_waited_for(project_dir: Path) -> None:
 
 
 def test_a_parent_that_went_away_has_no_results(project_dir: Path) -> None:
-    """Results of a call that was cancelled, as all are when their client goes, stay unread."""
+    """Results of a cancelled call, also by a client that went away, stay unread."""
     engine = parent_engine(project_dir)
     write_state(marks_file(str(project_dir)), line(SINCE, now_iso()))
     calling = Calling(engine, "subagent", task("hang"))

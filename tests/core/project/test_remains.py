@@ -1,4 +1,4 @@
-"""What is made of a run whose wrapper died: its end is put together from all that is on disk."""
+"""The result of a run whose wrapper died is made from all files on the disk."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def paid(stop_reason: str = "stop") -> UsageReported:
 
 
 def abandoned(project: Project, *events: Event, writing: str = "", after: int = 0, **meta: Any) -> Path:
-    """Make a run that nobody holds, with these events; `writing` is what was written after the event `after`."""
+    """Make a run without a holder, with these events; `writing` is the text in progress after the event `after`."""
     run, lock = make_run(project, make_meta(**meta))
     directory = Path(project.run_dir(run.run_id))
     numbered = [type(event)(**{name: getattr(event, name) for name in event.__struct_fields__} | {"seq": number})
@@ -85,7 +85,7 @@ def abandoned(project: Project, *events: Event, writing: str = "", after: int = 
 
 
 def finished(project: Project, directory: Path) -> RunResult:
-    """Look at an abandoned run; return the result that it has now."""
+    """Read an abandoned run; return its result."""
     assert Proof.FINISHED is reconcile(project, directory.name, by="test")
     result = artifacts.read_result(str(directory))
     assert result is not None
@@ -99,7 +99,7 @@ def texts(directory: Path) -> list[tuple[str, bool]]:
 
 @pytest.mark.processes
 def test_what_a_killed_wrapper_was_told_is_kept(engine: Engine) -> None:
-    """The sentence that was being written when the wrapper was killed is the answer, and says that it breaks off."""
+    """The sentence in progress when the wrapper was killed is the answer, marked as incomplete."""
     run = start(engine, "say Interim.", "update So far", 'update  "so" go', "hang")
     path = run_dir(engine, run) / paths.WRITING
     wait_until(lambda: path.exists() and "go" in path.read_text(), "the sentence to be on disk")
@@ -114,7 +114,7 @@ def test_what_a_killed_wrapper_was_told_is_kept(engine: Engine) -> None:
 
 @pytest.mark.processes
 def test_a_run_that_ends_leaves_nothing_transient(engine: Engine) -> None:
-    """What was written down while the model wrote is removed with the end of the run."""
+    """The file of the text in progress is removed at the end of the run."""
     run = start(engine, "update So far", f"wait-for {engine.cwd}/go", "answer So far.")
     wait_until((run_dir(engine, run) / paths.WRITING).exists, "the sentence to be on disk")
     Path(engine.cwd, "go").touch()
@@ -124,21 +124,21 @@ def test_a_run_that_ends_leaves_nothing_transient(engine: Engine) -> None:
 
 @pytest.mark.parametrize("over", [paid(), AssistantText(text="So far so good."), begun()])
 def test_a_sentence_that_ended_is_not_taken_again(project: Project, over: Event) -> None:
-    """What was being written before the last message ended is in that message."""
+    """Text in progress before the last message ended is not repeated: that message has it."""
     directory = abandoned(project, begun(), AssistantText(text="Said."), paid(), over, writing="So far", after=3)
     assert not finished(project, directory).partial
     assert ("So far", True) not in texts(directory)
 
 
 def test_a_sentence_may_be_followed_by_other_events(project: Project) -> None:
-    """An event that ends no message leaves what is being written."""
+    """An event that ends no message keeps the text in progress."""
     call = ToolCall(tool_call_id="1", tool_name="read", args={})
     directory = abandoned(project, begun(), call, writing="So far", after=1)
     assert ("So far", True) == (finished(project, directory).final_text, texts(directory)[-1][1])
 
 
 def test_the_sentence_of_an_earlier_version(project: Project) -> None:
-    """A wrapper that kept the sentence in its record in `active/` only loses no more than its beginning."""
+    """If an earlier version's wrapper kept the sentence only in `active/`, no more than its beginning is lost."""
     directory = abandoned(project, begun(), AssistantText(text="Said."), paid())
     record = ActivityRecord(seq=3, sentence="So far")
     Path(project.active, directory.name).write_text(json.dumps({"seq": record.seq, "sentence": record.sentence}))
@@ -146,7 +146,7 @@ def test_the_sentence_of_an_earlier_version(project: Project) -> None:
 
 
 def test_a_prepared_result_is_published(project: Project) -> None:
-    """A wrapper that was killed while it wrote the end has said all of it, and nothing else is made of the run."""
+    """The prepared result of a killed wrapper is published unchanged."""
     directory = abandoned(project, begun(), AssistantText(text="Interim."), writing="So far", after=2)
     prepared = make_result(directory.name, exit_code=0, duration_ms=1234, final_text="42", stop_reason="stop")
     artifacts.prepare_result(str(directory), prepared)
@@ -158,7 +158,7 @@ def test_a_prepared_result_is_published(project: Project) -> None:
 
 
 def test_a_prepared_result_after_the_last_event(project: Project) -> None:
-    """An end that is in the events already is not written there again."""
+    """An end that is already in the events is not written again."""
     directory = abandoned(project, begun(), RunEnded(status="completed", reason="done"))
     artifacts.prepare_result(str(directory), make_result(directory.name))
     finished(project, directory)
@@ -170,7 +170,7 @@ HANDED = {"status": "SUCCESS", "result": "Found."}
 
 @pytest.mark.parametrize("end", [(), (RunEnded(status="completed", reason="finalized"),)])
 def test_a_result_that_was_handed_over(project: Project, end: tuple[Event, ...]) -> None:
-    """What the child handed over before its wrapper died is the answer, whatever it said beside it."""
+    """A structured result from before the wrapper died is the answer, even beside other text."""
     handing = (
         ToolCall(tool_call_id="1", tool_name=FINALIZE_TOOL, args=HANDED),
         ToolResult(tool_call_id="1", tool_name=FINALIZE_TOOL, is_error=False, content="ok"),
@@ -182,7 +182,7 @@ def test_a_result_that_was_handed_over(project: Project, end: tuple[Event, ...])
 
 
 def test_a_refused_result_was_not_handed_over(project: Project) -> None:
-    """A call that was refused hands over nothing."""
+    """A refused call gives no structured result."""
     call = ToolCall(tool_call_id="1", tool_name=FINALIZE_TOOL, args=HANDED)
     refused = ToolResult(tool_call_id="1", tool_name=FINALIZE_TOOL, is_error=True, content="no")
     result = finished(project, abandoned(project, begun(), AssistantText(text="Hm."), call, refused, finalize=True))
@@ -190,7 +190,7 @@ def test_a_refused_result_was_not_handed_over(project: Project) -> None:
 
 
 def test_the_error_of_the_model(project: Project) -> None:
-    """A run whose end was written by its wrapper says the model's error too."""
+    """If a wrapper wrote its run's end, the result includes the model's error."""
     end = RunEnded(status="failed", reason="model_error")
     directory = abandoned(project, begun(), paid("error"), ErrorReported(message="429: too many"), end)
     result = finished(project, directory)
@@ -199,7 +199,7 @@ def test_the_error_of_the_model(project: Project) -> None:
 
 
 def test_a_lost_run_says_the_last_error(project: Project) -> None:
-    """An error that the child was about to try again stands beside the loss; one that is over does not."""
+    """An error that the agent was about to retry is shown with the loss; one that is over is not."""
     failing = (begun(), paid("error"), ErrorReported(message="500 boom"))
     assert "(last model error: 500 boom)" in (finished(project, abandoned(project, *failing)).error_message or "")
     over = finished(project, abandoned(project, *failing, AssistantText(text="Well."), paid()))
@@ -219,7 +219,7 @@ def test_texts_of_one_message_are_one_answer(project: Project) -> None:
 
 
 def test_a_torn_line_stays_alone(project: Project) -> None:
-    """What is added to events that end within a line begins on a new one."""
+    """After an incomplete line, added events begin on a new line."""
     directory = abandoned(project, begun())
     with (directory / paths.EVENTS).open("a") as file:
         file.write('{"type":"assist')
@@ -229,9 +229,7 @@ def test_a_torn_line_stays_alone(project: Project) -> None:
 
 @pytest.mark.parametrize("events", [(), (begun(),)])
 def test_a_wrapper_whose_error_found_no_room(project: Project, events: tuple[Any, ...]) -> None:
-    """A wrapper that could make a file for its error, but write nothing into it, has failed all the same; nobody knows
-    whether it had started a child.
-    """
+    """A wrapper with an empty error file, because of a full disk, counts as failed, with or without an agent."""
     directory = abandoned(project, *events)
     (Path(directory) / paths.FAULT).touch()
     result = finished(project, directory)

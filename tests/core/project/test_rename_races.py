@@ -1,4 +1,4 @@
-"""Directories of a run that something renames back and forth while its wrapper writes its end."""
+"""Directories of a run that are renamed back and forth while its wrapper writes the result."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def engine(project_dir: Path) -> Engine:
 @pytest.mark.parametrize("way", renaming.WAYS)
 @pytest.mark.parametrize("place", PLACES)
 def test_the_result_is_linked_meanwhile(engine: Engine, tmp_path: Path, place: str, way: str) -> None:
-    """The run ends with its honest result, and nothing else is changed."""
+    """The run ends with its real result, and nothing else is changed."""
     race(engine, tmp_path, place, way)
 
 
@@ -61,7 +61,7 @@ def race(engine: Engine, tmp_path: Path, place: str, way: str) -> None:
     assert ended.has_ended, ended
     result = result_of(engine, ended)
     assert (RunReason.DONE, "The truth.", ()) == (result.reason, result.final_text, result.artifact_errors)
-    if way != "exchange":  # by which the decoy is in the project for moments, and may be what a file is written into
+    if way != "exchange":  # which puts the decoy into the project for moments, so that files may be written into it
         assert before == contents(decoy)
 
 

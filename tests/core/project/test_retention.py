@@ -1,4 +1,4 @@
-"""Which old runs go, how much room they take, and their going."""
+"""Which old runs are removed, their disk usage, and their removal."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def stored(number: int, size: int = MB, *, finished: bool = True) -> Stored:
 
 
 def taken(rule: Retention, *runs: Stored, needed: tuple[int, ...] = ()) -> list[int]:
-    """Return how many days ago the runs that go ended, in the order in which they go."""
+    """Return the ages in days of the removed runs, in their order of removal."""
     ids = {stored(number).run_id for number in needed}
     return [int(run.run_id[-6:], 16) for run in choose(Stock(runs), rule, NOW, ids).going]
 
@@ -55,12 +55,12 @@ RUNS = tuple(stored(number) for number in (3, 1, 5, 2, 4))
     ],
 )
 def test_rules(rule: Retention, expected: list[int]) -> None:
-    """Each rule takes the oldest; a run goes when one of them takes it."""
+    """Each rule selects the oldest runs; a run is removed if any rule selects it."""
     assert taken(rule, *RUNS) == expected
 
 
 def test_unfinished_runs_never_go() -> None:
-    """A run that goes on stays whatever the rules say, and its room counts."""
+    """A running run stays under every rule, and its size counts."""
     going_on = stored(9, 10 * MB, finished=False)
     selection = choose(Stock((*RUNS, going_on)), Retention(days=0, keep=0, max_mb=0), NOW)
     assert len(selection.going) == 5
@@ -69,7 +69,7 @@ def test_unfinished_runs_never_go() -> None:
 
 
 def test_needed_runs_never_go() -> None:
-    """What somebody needs stays and is counted; a limit of size takes others in its place, one of number does not."""
+    """A needed run stays and is counted; a size limit then removes other runs instead, a number limit does not."""
     assert taken(Retention(days=3), *RUNS, needed=(5, 1)) == [4]
     assert taken(Retention(keep=2), *RUNS, needed=(4,)) == [5, 3]
     assert taken(Retention(max_mb=3), *RUNS, needed=(5,)) == [4, 3]
@@ -78,7 +78,7 @@ def test_needed_runs_never_go() -> None:
 
 
 def test_unreported_ends_are_counted() -> None:
-    """Of what goes it is said how many ends nobody was told of."""
+    """A selection counts its unreported ends."""
     stock = Stock(RUNS, unreported=frozenset({stored(5).run_id, stored(1).run_id}))
     assert choose(stock, Retention(days=3), NOW).unreported == 1
 
@@ -90,7 +90,7 @@ def test_a_clock_that_went_back() -> None:
 
 
 def test_ten_thousand_runs() -> None:
-    """Many runs are decided on in one go, and what goes and what stays adds up."""
+    """A selection from ten thousand runs adds up."""
     runs = tuple(stored(number) for number in range(10_000))
     selection = choose(Stock(runs), Retention(keep=100, max_mb=50), NOW)
     assert (len(selection.going), selection.size) == (9950, 9950 * MB)
@@ -101,7 +101,7 @@ def test_ten_thousand_runs() -> None:
     [(0, "0 B"), (1023, "1023 B"), (1024, "1.0 KB"), (10_240, "10 KB"), (1.5 * MB, "1.5 MB"), (5000 * MB, "4.9 GB")],
 )
 def test_sizes_in_words(size: float, text: str) -> None:
-    """Three digits are enough."""
+    """Sizes have three digits."""
     assert size_text(size) == text
 
 
@@ -124,7 +124,7 @@ def finished(project: Project, days: float = 0.0, *, kilobytes: int = 0) -> RunM
 
 
 def test_the_stock(project: Project) -> None:
-    """Every run has its room on the disk with what lies below it, and the time of its end; half-made ones are none."""
+    """Every run has its disk usage, including subdirectories, and its end time; half-made runs are not listed."""
     old, big = finished(project, 3), finished(project, kilobytes=500)
     going_on, lock = make_run(project)
     os.close(lock)
@@ -145,13 +145,13 @@ def test_the_stock(project: Project) -> None:
 
 
 def test_the_stock_of_a_new_project(project: Project) -> None:
-    """Where nothing ran there is nothing, and nothing is made by looking."""
+    """Reading a project without runs gives an empty stock, and creates nothing."""
     assert read_stock(project) == Stock(())
     assert not os.path.exists(project.home)
 
 
 def test_unreported_ends_are_read_from_the_sessions(project: Project) -> None:
-    """A background run of any session is unreported until that session was told; a foreign file there says nothing."""
+    """A background run is unreported until its session was notified; unknown files there are ignored."""
     told, unreported = finished(project), finished(project)
     session = SessionFile(project, "pi-1")
     for meta in (told, unreported):
@@ -162,7 +162,7 @@ def test_unreported_ends_are_read_from_the_sessions(project: Project) -> None:
 
 
 def test_to_the_trash_and_for_good(project: Project) -> None:
-    """Runs go to the trash, where their room still shows, or at once for good."""
+    """Runs go to the trash, where their size still counts, or at once for good."""
     one, other = finished(project, kilobytes=100), finished(project)
     before = read_stock(project).size
     assert clean(project, [one.run_id], for_good=False).moved == (one.run_id,)
@@ -175,7 +175,7 @@ def test_to_the_trash_and_for_good(project: Project) -> None:
 
 
 def test_what_cannot_go_keeps_nothing_else(project: Project) -> None:
-    """A run that somebody holds stays and is named; one that has gone meanwhile is passed over."""
+    """A held run stays and is named; a run that has gone is skipped."""
     gone, other = finished(project), finished(project)
     held, lock = make_run(project)
     clean(project, [gone.run_id], for_good=True)
@@ -188,13 +188,13 @@ def test_what_cannot_go_keeps_nothing_else(project: Project) -> None:
 
 
 def test_hostile_names_are_no_paths(project: Project) -> None:
-    """What is not a run id is left, whoever asks."""
+    """A name that is not a run id is never removed."""
     cleaned = clean(project, ["../../..", "/etc"], for_good=True)
     assert [run_id for run_id, _ in cleaned.left] == ["../../..", "/etc"]
 
 
 def test_by_itself_it_spares_what_nobody_was_told_of(project: Project) -> None:
-    """The settings' rules, kept without asking, take no run whose end was told to nobody, and go to the trash only."""
+    """The settings' automatic rules remove no run with an unreported end, and only move runs to the trash."""
     old, unreported = finished(project, 40), finished(project, 50)
     new = finished(project)
     SessionFile(project, "operator").add_run(unreported)
@@ -205,7 +205,7 @@ def test_by_itself_it_spares_what_nobody_was_told_of(project: Project) -> None:
 
 
 def test_a_directory_that_goes_while_it_is_measured(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What somebody takes away during the look does not end it."""
+    """A run removed while the stock is read is skipped."""
     there, gone = finished(project), make_meta()
     monkeypatch.setattr(Directory, "names", lambda _: [gone.run_id, there.run_id])
     assert [run.run_id for run in read_stock(project).runs] == [there.run_id]

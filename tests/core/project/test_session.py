@@ -1,4 +1,4 @@
-"""A session's file: what it launched, and that each end is told once."""
+"""A session's file has its launches, and each end is reported once."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def entries(project: Project, session: str = "one") -> list[dict]:
 
 
 def test_entries(project: Project, session: SessionFile) -> None:
-    """A launch is one custom entry; an end is another and a visible message, all in pi's form."""
+    """A launch is one custom entry; an end is another and a visible message, all in pi's format."""
     run = make_snapshot(make_meta(task="look\x1b[31m around", preset="scout"), message="found")
     session.add_run(run.meta)
     assert session.claim(run)
@@ -61,7 +61,7 @@ def test_entries(project: Project, session: SessionFile) -> None:
 
 
 def test_the_file_is_private(project: Project, session: SessionFile) -> None:
-    """Only its owner reads a session."""
+    """Only the owner can read a session."""
     session.add_run(make_meta())
     assert 0o600 == os.stat(project.session_file("one")).st_mode & 0o777
 
@@ -76,7 +76,7 @@ def test_told_once(session: SessionFile) -> None:
 
 
 def test_another_reader_sees_it(project: Project, session: SessionFile) -> None:
-    """A claim of one program is known to all others of the session, and not to other sessions."""
+    """One program's claim is known to all others of the session, and not to other sessions."""
     run = make_snapshot()
     other, stranger = SessionFile(project, "one"), SessionFile(project, "two")
     session.add_run(run.meta)
@@ -88,7 +88,7 @@ def test_another_reader_sees_it(project: Project, session: SessionFile) -> None:
 
 @pytest.mark.parametrize("torn", [b'{"type":"custom","customType":"pi-suba', b"\xff\xfe\x00", b"[1,2", b"{}"])
 def test_a_torn_last_line(project: Project, session: SessionFile, torn: bytes) -> None:
-    """A line that a crash tore is no obstacle: what comes next stands on a line of its own."""
+    """After a line torn by a crash, the next entry starts on its own line."""
     first, second = make_snapshot(), make_snapshot()
     session.add_run(first.meta)
     with open(project.session_file("one"), "ab") as file:
@@ -102,7 +102,7 @@ def test_a_torn_last_line(project: Project, session: SessionFile, torn: bytes) -
 
 
 def test_foreign_entries_say_nothing(project: Project, session: SessionFile) -> None:
-    """Entries of other programs and other types are left alone."""
+    """Entries of other programs and other types are ignored."""
     session.add_run(make_meta())
     with open(project.session_file("one"), "ab") as file:
         file.write(b'{"type":"session","version":3}\n{"customType":"pi-subagents:bg-run","data":null}\n"x"\n\n')
@@ -119,7 +119,7 @@ def hasty_threads() -> Iterator[None]:
 
 
 def test_one_thread_tells(project: Project, hasty_threads: None) -> None:
-    """Of many threads that claim many ends through one file, one gets each."""
+    """If many threads claim many ends through one file, one thread gets each."""
     session = SessionFile(project, "one")
     runs = [make_snapshot() for _ in range(25)]
     for run in runs:
@@ -155,7 +155,7 @@ for run in engine.snapshots():
 
 
 def test_one_process_tells(project_dir: Path) -> None:
-    """Of several programs of one session that see the same ends, one gets each."""
+    """If several programs of one session see the same ends, one gets each."""
     engine = open_engine(project_dir)
     ids = {run_to_end(engine, "answer ok").run_id for _ in range(4)}
     claimers = [
@@ -174,7 +174,7 @@ def test_one_process_tells(project_dir: Path) -> None:
 
 
 def test_what_is_unseen(project_dir: Path) -> None:
-    """Ends of this session's background runs are unseen until they are claimed; all other runs never are."""
+    """Only ends of this session's background runs are unread, until they are claimed."""
     engine = open_engine(project_dir)
     mine, open_one = run_to_end(engine, "answer mine"), start(engine, "hang")
     foreground = run_to_end(engine, "answer loud", background=False)
@@ -193,14 +193,14 @@ def test_what_is_unseen(project_dir: Path) -> None:
 
 
 def test_a_deleted_run_is_not_unseen(project_dir: Path) -> None:
-    """A run that was deleted before anybody was told is told to nobody."""
+    """The end of a run deleted before it was reported is never reported."""
     engine = open_engine(project_dir)
     engine.delete([run_to_end(engine, "answer ok").run_id])
     assert () == engine.unseen()
 
 
 def test_a_session_file_that_cannot_be_written(project_dir: Path) -> None:
-    """A background run whose end could be told to nobody is refused with words, and there is none; a group likewise."""
+    """If the session file cannot be written, a background run or group is refused with the reason."""
     engine = open_engine(project_dir)
     os.makedirs(engine.project.session_file("operator"))
     for tasks in (["answer ok"], ["answer one", "answer two"]):
@@ -212,7 +212,7 @@ def test_a_session_file_that_cannot_be_written(project_dir: Path) -> None:
 
 
 def test_a_group_of_which_the_session_takes_only_a_part(project_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the disk refuses the second entry of a group the first run is taken back as well."""
+    """If the disk refuses a group's second entry, the first run is also withdrawn."""
     engine = open_engine(project_dir)
     add = SessionFile.add_run
 
@@ -245,14 +245,14 @@ assert before == open(session._path, "rb").read()
 
 
 def test_a_claim_that_does_not_fit(project: Project) -> None:
-    """Where the disk takes only a part of a claim, nothing torn stays, and this program still tells once."""
+    """If the disk takes only part of a claim, no torn line stays, and this program still reports the end once."""
     root = Path(__file__).parents[3]
     subprocess.run([sys.executable, "-c", FULL, project.root], check=True, cwd=root)
 
 
 @pytest.mark.parametrize("name", ["", "a/b", "..", "a b", "x" * 65, "ä"])
 def test_names_of_sessions(project: Project, name: str) -> None:
-    """A session id is fit for a file name, or refused with words."""
+    """A session id is a valid file name, or is refused with the reason."""
     with pytest.raises(UsageError, match="not a session id"):
         SessionFile(project, name)
 
@@ -279,9 +279,7 @@ start(open_engine(Path(sys.argv[1])), "answer ok")
 
 
 def test_a_launch_is_known_before_its_run_exists(project_dir: Path) -> None:
-    """A launcher that is killed as soon as its run exists for others leaves its entry behind, so that the end of the
-    run is told.
-    """
+    """A launcher writes its session entry before its run exists: the end is reported even if it is killed then."""
     engine, root = open_engine(project_dir), Path(__file__).parents[3]
     done = subprocess.run([sys.executable, "-c", KILLED_LAUNCHER, str(project_dir)], cwd=root)
     (run_id,) = artifacts.run_ids(engine.project.runs)
@@ -291,7 +289,7 @@ def test_a_launch_is_known_before_its_run_exists(project_dir: Path) -> None:
 
 
 def test_an_end_within_the_first_look(project_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run that ends after the project was listed and before the first update is among what ended unseen."""
+    """A run that ends after the project was listed and before the first update is reported as unread."""
     engine = open_engine(project_dir)
     run = start(engine, f"wait-for {project_dir}/go", "answer ok")
     look = Registry.look

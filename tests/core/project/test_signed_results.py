@@ -24,7 +24,7 @@ from tests.factories import make_meta, make_result, make_run, open_engine, resul
 
 
 def record_of(result: RunResult) -> bytes:
-    """Return a result as it stands in a file, without a signature."""
+    """Return a result's file content without a signature."""
     return msgspec.json.format(msgspec.json.encode(result), indent=1)
 
 
@@ -35,7 +35,7 @@ def engine(project_dir: Path) -> Engine:
 
 @pytest.fixture
 def forged(engine: Engine) -> tuple[Path, int]:
-    """A run that somebody holds, and a result that its child wrote."""
+    """A held run with a result that its agent wrote."""
     meta, lock = make_run(engine.project, make_meta(result_signed=True))
     directory = Path(engine.project.run_dir(meta.run_id))
     (directory / paths.RESULT).write_bytes(record_of(make_result(meta.run_id, final_text="ALL TESTS PASS")))
@@ -44,7 +44,7 @@ def forged(engine: Engine) -> tuple[Path, int]:
 
 @pytest.mark.processes
 def test_new_results_are_signed(engine: Engine) -> None:
-    """A run that is launched says that its result is signed, and it is."""
+    """A new run's meta announces a signed result, and the result is signed."""
     run = run_to_end(engine, "answer ok")
     assert run.meta.result_signed
     assert b'"mark": "' in (run_dir(engine, run) / paths.RESULT).read_bytes()
@@ -52,7 +52,7 @@ def test_new_results_are_signed(engine: Engine) -> None:
 
 
 def test_a_result_without_a_signature_is_none(engine: Engine, forged: tuple[Path, int]) -> None:
-    """A run whose child wrote a result is as alive as before, and the forged text is found nowhere."""
+    """A run whose agent wrote a result stays alive, and no search finds the forged text."""
     directory, lock = forged
     (seen,) = engine.snapshots()
     assert not seen.has_ended and not seen.foreign
@@ -64,7 +64,7 @@ def test_a_result_without_a_signature_is_none(engine: Engine, forged: tuple[Path
 
 
 def test_who_finishes_the_run_moves_it_aside(engine: Engine, forged: tuple[Path, int]) -> None:
-    """Once nobody holds the run, it ends as what it is, and what was forged is kept beside."""
+    """A run without a holder ends with its real outcome, and the forged result is kept beside it."""
     directory, lock = forged
     os.close(lock)
     (seen,) = engine.snapshots()
@@ -74,7 +74,7 @@ def test_who_finishes_the_run_moves_it_aside(engine: Engine, forged: tuple[Path,
 
 @pytest.mark.parametrize("is_prepared", [False, True])
 def test_one_that_is_forged_at_the_last_moment(forged: tuple[Path, int], is_prepared: bool) -> None:
-    """Who writes the end of a run and finds a forged one there has the run end as it did, and keeps the forged one."""
+    """A result forged at the last moment is moved aside, and the run ends with the real one."""
     directory, lock = forged
     end = make_result(directory.name, RunReason.STOPPED)
     if is_prepared:
@@ -92,8 +92,9 @@ def test_one_that_is_forged_at_the_last_moment(forged: tuple[Path, int], is_prep
 def test_an_end_that_comes_while_a_forged_one_is_moved(
     engine: Engine, forged: tuple[Path, int], monkeypatch: pytest.MonkeyPatch, is_gone: bool
 ) -> None:
-    """A true end that another process puts in the place of the forged one is put back, and stays the only one; where
-    the place is empty by then there is nothing to move.
+    """A real result that replaces the forged one while that is moved is restored, and stays the only one.
+
+    If the place is empty by then nothing is moved.
     """
     directory, lock = forged
     look = proven.has_result
@@ -116,14 +117,14 @@ def test_an_end_that_comes_while_a_forged_one_is_moved(
 
 @pytest.mark.processes
 def test_all_names_for_what_is_moved_aside_are_taken(engine: Engine) -> None:
-    """A run ends although each name for what is rejected is taken, the last by what is too deep to be removed."""
+    """A run ends even if each name for rejected results is taken, the last one by a tree too deep to be removed."""
     meta, lock = make_run(engine.project, make_meta(result_signed=True))
     directory = Path(engine.project.run_dir(meta.run_id))
     (directory / paths.RESULT).write_text("forged")
     for number in range(1, 20):
         (directory / f"{paths.RESULT}.rejected-{number}").touch()
     deep = directory / f"{paths.RESULT}.rejected-20"
-    subprocess.run(["mkdir", "-p", f"{deep}/{'a/' * 1500}"], check=True)  # nothing of Python's goes so deep
+    subprocess.run(["mkdir", "-p", f"{deep}/{'a/' * 1500}"], check=True)  # deeper than Python can make it
     os.close(lock)
     try:
         assert Proof.FINISHED is reconcile(engine.project, meta.run_id, by="test")
@@ -139,7 +140,7 @@ def test_all_names_for_what_is_moved_aside_are_taken(engine: Engine) -> None:
     "kind", ["pipe", "directory", "link to outside", "link to another run", "broken link", "device"]
 )
 def test_whatever_stands_there_is_moved_itself(engine: Engine, tmp_path: Path, kind: str) -> None:
-    """A pipe, a directory or a link in the place of a result is moved aside; what a link leads to stays as it is."""
+    """A pipe, a directory or a link in place of a result is moved aside; a link's target stays unchanged."""
     other = run_dir(engine, run_to_end(engine, "answer other"))
     outside = tmp_path / "outside"
     outside.write_text("mine")
@@ -171,7 +172,7 @@ def test_whatever_stands_there_is_moved_itself(engine: Engine, tmp_path: Path, k
 
 @pytest.mark.processes
 def test_the_result_of_another_run(engine: Engine) -> None:
-    """A signed result that was copied from another run does not count."""
+    """A signed result copied from another run does not count."""
     other = run_dir(engine, run_to_end(engine, "answer other"))
     meta, lock = make_run(engine.project, make_meta(result_signed=True))
     shutil.copy(other / paths.RESULT, engine.project.run_dir(meta.run_id))
@@ -183,7 +184,7 @@ def test_the_result_of_another_run(engine: Engine) -> None:
 
 
 def test_a_record_of_another_kind(engine: Engine) -> None:
-    """What is signed as the record of a run, or as a request to stop it, does not pass for its result."""
+    """A signed run record or stop request does not count as a result."""
     meta, lock = make_run(engine.project, make_meta(result_signed=True))
     directory = engine.project.run_dir(meta.run_id)
     artifacts.write_stop(directory, StopRequest(by="me", force=False, at=""))
@@ -195,7 +196,7 @@ def test_a_record_of_another_kind(engine: Engine) -> None:
 
 @pytest.mark.processes
 def test_any_changed_byte_breaks_it(engine: Engine) -> None:
-    """A result that was changed after it was signed does not count."""
+    """A result changed after it was signed does not count."""
     run = run_to_end(engine, "answer ok")
     path = run_dir(engine, run) / paths.RESULT
     path.write_bytes(path.read_bytes().replace(b'"finalText": "ok"', b'"finalText": "no"'))
@@ -204,7 +205,7 @@ def test_any_changed_byte_breaks_it(engine: Engine) -> None:
 
 @pytest.mark.processes
 def test_a_signed_result_is_never_replaced(engine: Engine) -> None:
-    """Whoever writes another result finds that there is one, and moves nothing."""
+    """A second result is refused, and the signed one stays."""
     run = run_to_end(engine, "answer ok")
     directory = run_dir(engine, run)
     before = (directory / paths.RESULT).read_bytes()
@@ -216,7 +217,7 @@ def test_a_signed_result_is_never_replaced(engine: Engine) -> None:
 
 
 def test_a_forged_end_is_not_believed(engine: Engine) -> None:
-    """Neither an end in the events nor a prepared result makes a run completed, unless they are signed."""
+    """Unsigned, neither an end in the events nor a prepared result completes a run."""
     meta, lock = make_run(engine.project, make_meta(result_signed=True))
     directory = Path(engine.project.run_dir(meta.run_id))
     end = RunEnded(seq=1, status="completed", reason="done", mark="0" * 32)  # pyright: ignore[reportArgumentType]
@@ -228,7 +229,7 @@ def test_a_forged_end_is_not_believed(engine: Engine) -> None:
 
 
 def test_a_forged_request_to_stop_is_not_believed(engine: Engine) -> None:
-    """A request to stop that nobody signed is none."""
+    """An unsigned stop request does not count."""
     meta, lock = make_run(engine.project, make_meta(result_signed=True))
     directory = engine.project.run_dir(meta.run_id)
     Path(directory, paths.STOP).write_text('{"by": "you", "force": true, "at": ""}')
@@ -237,7 +238,7 @@ def test_a_forged_request_to_stop_is_not_believed(engine: Engine) -> None:
 
 
 def test_an_older_run_keeps_its_rule(engine: Engine) -> None:
-    """A run of an earlier version has ended with any result that can be read."""
+    """A run of an earlier version ends with any readable result."""
     meta, lock = make_run(engine.project, make_meta())
     os.close(lock)
     Path(engine.project.run_dir(meta.run_id), paths.RESULT).write_bytes(record_of(make_result(meta.run_id)))
@@ -247,7 +248,7 @@ def test_an_older_run_keeps_its_rule(engine: Engine) -> None:
 
 @pytest.mark.processes
 def test_adopting_signs_the_result(engine: Engine) -> None:
-    """A finished run of another user has the same end after it was adopted."""
+    """A finished run of another user keeps its outcome when it is trusted."""
     run = run_to_end(engine, "answer ok")
     os.unlink(paths.key_file())
     mark.make_key()

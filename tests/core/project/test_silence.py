@@ -1,4 +1,4 @@
-"""When a child counts as silent: from what on, what counts as a sign of life, what keeps it from being so."""
+"""When an agent counts as idle: the limit, the signs of life, and the exceptions."""
 
 from __future__ import annotations
 
@@ -89,19 +89,19 @@ def pulse_of(events: Iterable[Event]) -> Pulse:
     ],
 )
 def test_from_what_on(events: Iterable[Event], stall: float | None, patience: float | None) -> None:
-    """A minute, or four times the p95 of its own pauses, or half its stall; never while a tool runs."""
+    """The limit is a minute, four times the p95 of earlier pauses, or half the stall; a running tool lifts it."""
     assert pulse_of(events).patience(stall) == patience
 
 
 def test_a_tool_at_work_is_no_pause() -> None:
-    """How long tools take says nothing of how long the child itself is quiet."""
+    """The time that tools take does not count as the agent's own pauses."""
     late = stamp(NOON + timedelta(hours=1))
     events = [begun(), call("a"), replace(result("a"), ts=late), AssistantText(ts=late, text="…")]
     assert pulse_of(events).patience(None) == 60
 
 
 def test_what_is_kept_does_not_grow() -> None:
-    """Of any number of pauses only their number and the long ones are kept, each length once."""
+    """Only the number of pauses and the long ones are kept, each length once."""
     pulse = pulse_of(texts(*[LONG_S + number % 10_000 for number in range(30_000)]))
     assert len(pulse._long) <= LONGEST_S
     assert pulse.usual_pause == LONGEST_S
@@ -115,7 +115,7 @@ def engine(tmp_path: Path) -> Engine:
 
 @pytest.fixture
 def quiet(engine: Engine) -> Iterator[RunMeta]:
-    """A run that lives and wrote its last event 367 seconds ago."""
+    """A living run that wrote its last event 367 seconds ago."""
     meta, lock = make_run(engine.project, make_meta(limits=Limits(stall=3600)))
     at = datetime.now(UTC) - timedelta(seconds=367)
     events: tuple[Any, ...] = (begun(at), AssistantText(seq=2, ts=stamp(at), text="Looking around."))
@@ -131,7 +131,7 @@ def write_sentence(engine: Engine, meta: RunMeta) -> None:
 
 @pytest.mark.processes
 def test_status_says_it(engine: Engine, quiet: RunMeta) -> None:
-    """Text and JSON of `status` tell a silent run, for how long, and what it did before."""
+    """`status` shows an idle run in text and JSON, with its idle time and last activity."""
     (run,) = runs = engine.snapshots()
     (line,) = rows(runs)
     assert line.startswith("◐ idle  ")
@@ -146,7 +146,7 @@ def test_status_says_it(engine: Engine, quiet: RunMeta) -> None:
 
 
 def test_a_sentence_is_a_sign_of_life(engine: Engine, quiet: RunMeta) -> None:
-    """A child that is writing is not silent, long as its last event may be past."""
+    """An agent that is writing is not idle, even if its last event is old."""
     write_sentence(engine, quiet)
     (run,) = engine.snapshots()
     assert run.sentence
@@ -154,7 +154,7 @@ def test_a_sentence_is_a_sign_of_life(engine: Engine, quiet: RunMeta) -> None:
 
 
 def test_a_clock_that_is_set_silences_nobody(engine: Engine, quiet: RunMeta, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is followed is measured by a clock that nobody sets and that stands still while the machine sleeps."""
+    """Idle time is measured by a clock that cannot be set and that stops while the machine sleeps."""
     run = OpenRun(engine.project, quiet)
     run.drain()
     write_sentence(engine, quiet)
@@ -167,7 +167,7 @@ def test_a_clock_that_is_set_silences_nobody(engine: Engine, quiet: RunMeta, mon
 
 @pytest.mark.parametrize("fields", [{"elsewhere": True}, {"foreign": True}])
 def test_nobody_judges_what_is_not_ours(engine: Engine, quiet: RunMeta, fields: dict[str, bool]) -> None:
-    """A run that another machine holds, or that this user's subdeck did not make, is never called silent."""
+    """A run that another machine holds, or an untrusted run, is never idle."""
     (run,) = engine.snapshots()
     assert run.silent_from is not None
     assert replace(run, **fields).silent_from is None

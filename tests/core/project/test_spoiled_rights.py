@@ -1,4 +1,4 @@
-"""A child that takes the rights to its run's files and directories away, also from a user who is not root."""
+"""An agent that removes the permissions of its run's files and directories, even from a user who is not root."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def engine(project_dir: Path) -> Engine:
 
 
 def closing(engine: Engine, tmp_path: Path, what: str, *after: str) -> str:
-    """Start a run whose child does that once it is known to its wrapper; return its id when it was done."""
+    """Start a run whose agent runs a command once its wrapper knows it; return its id afterwards."""
     done, gate = tmp_path / "closed", tmp_path / "gate"
     run = start(engine, "say One.", f"wait-for {gate}", f"bash {what}; touch {done}", *after)
     started(engine, run)
@@ -45,7 +45,7 @@ def closing(engine: Engine, tmp_path: Path, what: str, *after: str) -> str:
 @pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("setpriv"), reason="only root can become another user")
 @pytest.mark.timeout(280)
 def test_as_another_user() -> None:
-    """Root may do everything: what a child takes away from its user is tried as a user who has no more rights."""
+    """Because root ignores permissions, the tests run again as a user without root's rights."""
     root = Path(__file__).parents[3]
     with tempfile.TemporaryDirectory(prefix="subdeck-", dir="/var/tmp", ignore_cleanup_errors=True) as home:
         os.chmod(home, 0o700)
@@ -62,7 +62,7 @@ def test_as_another_user() -> None:
 
 
 def opened_elsewhere(root: str) -> Engine | None:
-    """Open a project as another process does; None while its settings are behind a closed directory, which is told."""
+    """Open a project as another process does; None while a closed directory hides its settings, which is reported."""
     try:
         return Engine.open(root)
     except SettingsError as error:
@@ -74,7 +74,7 @@ def opened_elsewhere(root: str) -> Engine | None:
 @pytest.mark.parametrize("force", [False, True], ids=["stop", "kill"])
 @pytest.mark.parametrize("place", PLACES)
 def test_a_closed_directory_is_stopped(engine: Engine, tmp_path: Path, place: str, force: bool) -> None:
-    """A run in a directory that nobody can look into any more is alive, is stopped, and says what was done to it."""
+    """A run in an unreadable directory is alive, can be stopped, and reports the changed permissions."""
     run_id = closing(engine, tmp_path, f"chmod 000 {engine.project.root}/{place}", "hang")
     fresh = wait_until(lambda: opened_elsewhere(engine.project.root), "the settings to be readable")
     assert (run_id,) == fresh.stop([run_id], force=force)
@@ -85,7 +85,7 @@ def test_a_closed_directory_is_stopped(engine: Engine, tmp_path: Path, place: st
 
 @pytest.mark.parametrize("place", PLACES)
 def test_a_closed_directory_gets_its_result(engine: Engine, tmp_path: Path, place: str) -> None:
-    """A run that closes its directory and ends at once has its honest result there."""
+    """A run that closes its directory and ends at once still has its real result there."""
     run_id = closing(engine, tmp_path, f"chmod 000 {engine.project.root}/{place}", "answer The truth.")
     ended = wait_for_end(engine, run_id)
     assert (RunReason.DONE, "The truth.") == (ended.reason, result_of(engine, ended).final_text)
@@ -93,7 +93,7 @@ def test_a_closed_directory_gets_its_result(engine: Engine, tmp_path: Path, plac
 
 @pytest.mark.parametrize("place", PLACES)
 def test_a_closed_directory_of_a_dead_wrapper(engine: Engine, tmp_path: Path, place: str) -> None:
-    """Who finds a run without its wrapper behind a closed directory finishes it."""
+    """A run without its wrapper behind a closed directory is finished by its reader."""
     run_id = closing(engine, tmp_path, "true", "hang")
     directory = Path(engine.project.run_dir(run_id))
     wait_until(lambda: (facts := artifacts.read_runner(str(directory))) and facts.child_pid, "the pid of the child")
@@ -109,7 +109,7 @@ def test_a_closed_directory_of_a_dead_wrapper(engine: Engine, tmp_path: Path, pl
 
 
 def test_a_forged_result_without_rights(engine: Engine, tmp_path: Path) -> None:
-    """A result that nobody can read is none: its run goes on, and ends with its own."""
+    """An unreadable forged result does not count: the run continues, and ends with its own."""
     forged = FORGED.format(it=f"{engine.project.runs}/$SUBDECK_RUN_ID/result.json")
     gate = tmp_path / "gate-2"
     run_id = closing(engine, tmp_path, forged, f"wait-for {gate}", "answer The truth.")
@@ -123,7 +123,7 @@ def test_a_forged_result_without_rights(engine: Engine, tmp_path: Path) -> None:
 
 
 def test_the_rights_of_others_are_left_alone(tmp_path: Path, project_dir: Path) -> None:
-    """What a link leads to keeps its permissions."""
+    """The target of a link keeps its permissions."""
     from subdeck.core.system.directory import opened, regain_way
 
     outside = tmp_path / "outside"

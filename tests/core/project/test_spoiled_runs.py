@@ -1,4 +1,4 @@
-"""A child that spoils the records of its run changes nothing about who is in charge of it."""
+"""An agent that spoils its run's records does not change who is in charge of the run."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("forked_wrappers")]
 
 
 def _replaced(by: str) -> str:
-    """Have it removed and made anew, until its run puts nothing between the two."""
+    """Remove and remake it, until the run writes nothing in between."""
     return f"until rm -rf {{it}} && {by}; do :; done"
 
 
@@ -60,7 +60,7 @@ WAYS = {
     "without rights": "touch {it}; chmod 000 {it}",
     "replaced without rights": _replaced("mkdir {it} && touch {it}/full && chmod 000 {it}"),
 }
-"""What is done to the file `it`, by sh."""
+"""Damage to the file `it`, in sh."""
 FILES = (paths.META, paths.LOCK, paths.RUNNER, paths.STOP, paths.EVENTS, paths.INBOX, paths.RESULT, ".")
 FORGED = (
     '{"schemaVersion":1,"runId":"%s","status":"completed","reason":"done","writtenBy":"wrapper",'
@@ -69,7 +69,7 @@ FORGED = (
 
 
 def _has_sense(name: str, way: str) -> bool:
-    """Whether it can be done, and leaves anything to find."""
+    """Return whether the damage is possible, and leaves anything to find."""
     if name in (paths.STOP, paths.RESULT) and way in ("deleted", "emptied"):
         return way == "emptied"
     if name == ".":
@@ -77,7 +77,7 @@ def _has_sense(name: str, way: str) -> bool:
     if name == paths.INBOX:
         return way not in ("written into", "emptied", "copy of another run", "hard link to another run")
     if name == paths.LOCK:
-        return way not in ("written into", "emptied")  # what stands in it says nothing
+        return way not in ("written into", "emptied")  # its content has no meaning
     return name != paths.META or way != "written into"
 
 
@@ -95,7 +95,7 @@ def load(*parts):
     return supervise
 wrapper._load = load
 """
-"""Has wrappers look after their records ten times a second."""
+"""Makes wrappers check their records ten times a second."""
 
 
 @pytest.fixture
@@ -104,7 +104,7 @@ def engine(project_dir: Path) -> Engine:
 
 
 def run_in_process(root: str, code: str) -> str:
-    """Return what a new process prints, which remembers nothing of the project."""
+    """Return the output of a new process, which remembers nothing about the project."""
     program = f"from subdeck.core.run import own_copy\n{code}"
     return subprocess.run(
         [sys.executable, "-c", program], cwd=root, check=True, capture_output=True, text=True
@@ -112,7 +112,7 @@ def run_in_process(root: str, code: str) -> str:
 
 
 class Surroundings:
-    """What no run may touch: a directory outside of the project's runs, and another run."""
+    """Files that no run may touch: a directory outside of the project's runs, and another run."""
 
     def __init__(self, engine: Engine, tmp_path: Path) -> None:
         self.outside = tmp_path / "outside"
@@ -128,7 +128,7 @@ class Surroundings:
         return {str(path): (path.read_bytes(), path.stat().st_mode) for path in files}
 
     def spoil(self, run: Path, name: str, way: str) -> str:
-        """Return what has sh spoil a file of a run."""
+        """Return the sh command that spoils a file of a run."""
         other = self.other if name == "." else self.other / name
         return WAYS[way].format(it=run / name if name != "." else run, outside=self.outside, other=other)
 
@@ -137,9 +137,9 @@ class Surroundings:
 
 
 def spoiling(engine: Engine, there: Surroundings, name: str, way: str) -> RunSnapshot:
-    """Start a run whose child spoils a file of its own run and goes on; return it when that is done.
+    """Start a run whose agent spoils one of the run's files and continues; return the run afterwards.
 
-    It begins when its wrapper has written who the child is, which would repair the file.
+    The agent waits until its wrapper has recorded it, because that would repair the file.
     """
     done, gate = (there.outside.parent / name for name in ("spoiled", "gate"))
     spoil = there.spoil(Path(engine.project.runs, "$SUBDECK_RUN_ID"), name, way)
@@ -157,7 +157,7 @@ def spoiling(engine: Engine, there: Surroundings, name: str, way: str) -> RunSna
 
 @pytest.mark.parametrize(("name", "way"), CASES)
 def test_stopping(engine: Engine, tmp_path: Path, name: str, way: str) -> None:
-    """Whatever a child makes of a file of its run, the run is alive, can be stopped, and tells its real end."""
+    """If an agent spoils any file of its run, the run is alive, can be stopped, and has its real outcome."""
     there = Surroundings(engine, tmp_path)
     run = spoiling(engine, there, name, way)
     fresh = Engine.open(engine.project.root)
@@ -169,7 +169,7 @@ def test_stopping(engine: Engine, tmp_path: Path, name: str, way: str) -> None:
     assert (RunStatus.ABORTED, RunReason.KILLED if force else RunReason.STOPPED) == (ended.status, ended.reason)
     tampered = " ".join(result_of(fresh, ended).tampered)
     assert not ended.foreign
-    if name != paths.INBOX:  # which a child that is not talked to does not have
+    if name != paths.INBOX:  # which the agent of a non-interactive run does not have
         whole = paths.META if way == "copy of another run" else "directory"
         word = whole if name == "." else name
         assert word in tampered and tampered in " ".join(ended.warnings)
@@ -180,7 +180,7 @@ def test_stopping(engine: Engine, tmp_path: Path, name: str, way: str) -> None:
 
 @pytest.mark.parametrize("place", [".pi", ".pi/subagents"])
 def test_our_directories_are_moved_and_linked(engine: Engine, tmp_path: Path, place: str) -> None:
-    """The second copy is found by the project, whatever a child makes of the directories in which we keep its runs.
+    """The second copy is found by the project, even if an agent moves the directories of its runs.
 
     A directory that is missing for a moment is not a deleted one: the run continues.
     """
@@ -196,7 +196,7 @@ def test_our_directories_are_moved_and_linked(engine: Engine, tmp_path: Path, pl
 
 @pytest.mark.parametrize("name", FILES)
 def test_its_status_while_it_runs(engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
-    """A run whose records were spoiled is shown as running, with a warning that names the file."""
+    """A run with spoiled records is shown as running, with a warning that names the file."""
     run_wrappers_with(monkeypatch, LOOK_OFTEN)
     there = Surroundings(engine, tmp_path)
     run = spoiling(engine, there, name, "other content")
@@ -212,7 +212,7 @@ def test_its_status_while_it_runs(engine: Engine, tmp_path: Path, monkeypatch: p
 
 
 def test_a_forged_result(engine: Engine) -> None:
-    """A child that says it has completed goes on running, and is completed when it really is."""
+    """A forged "completed" does not end a run: it continues, and is completed when it really is."""
     gate = Path(engine.project.root, "gate")
     record = FORGED % "$SUBDECK_RUN_ID"
     path = f"{engine.project.runs}/$SUBDECK_RUN_ID/result.json"
@@ -232,7 +232,7 @@ def test_a_forged_result(engine: Engine) -> None:
 
 @pytest.mark.parametrize("name", FILES)
 def test_a_wrapper_that_dies(engine: Engine, tmp_path: Path, name: str) -> None:
-    """A run whose wrapper is killed after its child has spoiled a record is lost, with its child ended."""
+    """If an agent spoiled a record and its wrapper is killed, the run is lost, and the agent is ended."""
     there = Surroundings(engine, tmp_path)
     run = spoiling(engine, there, name, "other content")
     facts = artifacts.read_runner(str(run_dir(engine, run)))
@@ -242,7 +242,7 @@ def test_a_wrapper_that_dies(engine: Engine, tmp_path: Path, name: str) -> None:
     ended = wait_for_end(Engine.open(engine.project.root), run.run_id)
     assert RunReason.LOST is ended.reason and not ended.foreign
     wait_until(lambda: not lives(facts.child_pid or 0), "the child to be ended")
-    if name not in (paths.EVENTS, paths.INBOX):  # nobody else knows what stood in the events
+    if name not in (paths.EVENTS, paths.INBOX):  # no other record has the events
         assert result_of(engine, ended).tampered
     there.check()
 
@@ -250,7 +250,7 @@ def test_a_wrapper_that_dies(engine: Engine, tmp_path: Path, name: str) -> None:
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("way", ["other content", "deleted", "pipe", "link to outside"])
 def test_replying(project_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, way: str) -> None:
-    """A child's question is answered, and it goes on, although the records of its run were spoiled."""
+    """An agent's question can be answered, and it continues, even if its run's records were spoiled."""
     monkeypatch.setenv("SUBDECK_OFFLINE_PACE", "0")
     run_wrappers_with(monkeypatch, LOOK_OFTEN)
     there = Surroundings(open_engine(project_dir), tmp_path)
@@ -269,7 +269,7 @@ def test_replying(project_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_without_a_state_directory(project_dir: Path) -> None:
-    """Where there can be no second copy the run starts with a warning, and everything else is as it was."""
+    """If no second copy can be made the run starts with a warning, and works as usual."""
     engine = open_engine(project_dir)
     run_to_end(engine, "answer ok")  # makes the key
     place = Path(own_copy.directory_of(engine.project.run_dir("x"))).parent.parent
@@ -282,7 +282,7 @@ def test_without_a_state_directory(project_dir: Path) -> None:
 
 
 def test_a_run_that_waits(project_dir: Path) -> None:
-    """What somebody makes of the record of a run that waits in the queue is not what is started."""
+    """A queued run starts what was launched, even if its record was changed while it waited."""
     engine = open_engine(project_dir, max_running=1)
     first = start(engine, "hang")
     started(engine, first)
@@ -296,7 +296,7 @@ def test_a_run_that_waits(project_dir: Path) -> None:
 
 
 def test_a_copied_run_needs_no_copy(engine: Engine, tmp_path: Path) -> None:
-    """A run directory that was copied to another project is read without the second copy."""
+    """A run directory copied to another project is read without the second copy."""
     run = run_to_end(engine, "answer ok")
     there = tmp_path / "there"
     (there / ".git").mkdir(parents=True)
@@ -308,7 +308,7 @@ def test_a_copied_run_needs_no_copy(engine: Engine, tmp_path: Path) -> None:
 
 
 def test_deleting_removes_the_copy(engine: Engine) -> None:
-    """Nothing of a run that was deleted is left in the state directory."""
+    """Deleting a run removes its files in the state directory."""
     run = run_to_end(engine, "answer ok")
     directory = engine.project.run_dir(run.run_id)
     os.close(own_copy.make(directory, Path(directory, paths.META).read_bytes()))

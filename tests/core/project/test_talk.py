@@ -1,4 +1,4 @@
-"""Saying something to a run: what is left for it, who is told no and why, and what became of it."""
+"""Messages to a run: their files, their refusals, and their outcomes."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_a_message_is_a_file_that_says_who_said_what(engine: Engine) -> None:
 
 
 def test_two_senders_at_once_lose_nothing(engine: Engine) -> None:
-    """What several send at the same time arrives once each."""
+    """Messages from several simultaneous senders each arrive once."""
     with listening(engine.project) as run:
 
         def send(name: str) -> None:
@@ -65,7 +65,7 @@ def test_two_senders_at_once_lose_nothing(engine: Engine) -> None:
 
 @pytest.mark.processes
 def test_a_sender_killed_in_the_middle_sends_all_or_nothing(engine: Engine, project_dir: Path) -> None:
-    """Half a message is never in the inbox, however its sender ends."""
+    """A killed sender leaves no part of a message in the inbox."""
     code = f"""
 import os, signal, sys
 from subdeck.core.engine import Engine
@@ -82,7 +82,7 @@ Engine.open({str(project_dir)!r}).send(sys.argv[1], "half")
 
 
 def test_who_takes_nothing_says_why(engine: Engine) -> None:
-    """Each refusal says in plain words what is the matter, and what to do."""
+    """Each refusal has its reason in plain words, and a way out."""
     finished = make_finished(engine.project, make_meta(talk=True, child_session_id="s-1", preset="scout"))
     with pytest.raises(RunBusy, match=r"has finished \(done\)") as refused:
         engine.send(finished.run_id, "go on")
@@ -109,7 +109,7 @@ def test_who_takes_nothing_says_why(engine: Engine) -> None:
 
 
 def test_a_message_to_a_run_that_has_just_closed_its_inbox_is_too_late(engine: Engine) -> None:
-    """Between the look and the sending a run may end: that is told at once."""
+    """A message to a run that has just ended is refused at once as too late."""
     with listening(engine.project) as run:
         Inbox(str(run.directory)).close()
         with pytest.raises(RunBusy, match="too late"):
@@ -117,7 +117,7 @@ def test_a_message_to_a_run_that_has_just_closed_its_inbox_is_too_late(engine: E
 
 
 def test_a_queued_run_takes_messages_but_has_no_turn_to_end(engine: Engine) -> None:
-    """Even one-way ones: what is said goes into the prompt."""
+    """A queued run takes messages, even a non-interactive one: they go into the prompt."""
     run = Listening(engine.project, talk=False)
     try:
         engine.send(run.run_id, "also this")
@@ -130,7 +130,7 @@ def test_a_queued_run_takes_messages_but_has_no_turn_to_end(engine: Engine) -> N
 
 @pytest.mark.parametrize(("text", "why"), [(" \n", "empty"), ("ä" * 600_000, "longer than 1024 KB")])
 def test_what_is_no_message_is_not_sent(engine: Engine, text: str, why: str) -> None:
-    """Nothing, or too much."""
+    """An empty message and a too long one are not sent."""
     with listening(engine.project) as run:
         with pytest.raises(UsageError, match=why):
             engine.send(run.run_id, text)
@@ -138,7 +138,7 @@ def test_what_is_no_message_is_not_sent(engine: Engine, text: str, why: str) -> 
 
 
 def test_what_no_file_can_hold_is_replaced(engine: Engine) -> None:
-    """An argument that is no UTF-8 keeps nobody from sending the rest of it."""
+    """Bytes of an argument that are not UTF-8 are replaced, and the rest is sent."""
     with listening(engine.project, choice(1, kind=RequestKind.QUESTION)) as run:
         engine.send(run.run_id, "caf\udcff")
         engine.reply(run.run_id, "q1", Verdict.REPLY, "caf\udcff")
@@ -146,7 +146,7 @@ def test_what_no_file_can_hold_is_replaced(engine: Engine) -> None:
 
 
 def test_an_interrupt_is_sent_once(engine: Engine) -> None:
-    """Whoever is interrupted already is told what to do next."""
+    """A second interrupt is refused, with the advice to send a message."""
     with listening(engine.project) as run:
         engine.interrupt(run.run_id)
         assert [EntryKind.INTERRUPT] == [entry.kind for entry in run.take()]
@@ -157,7 +157,7 @@ def test_an_interrupt_is_sent_once(engine: Engine) -> None:
 
 
 def test_a_reply_names_the_request(engine: Engine) -> None:
-    """With one request open nobody has to; with several one has to say which."""
+    """A reply needs no request id if only one request is open."""
     with listening(engine.project, permission(1)) as run:
         engine.reply(run.run_id, "", Verdict.ALLOW)
         run.write(permission(2, command="make"))
@@ -174,7 +174,7 @@ def test_a_reply_names_the_request(engine: Engine) -> None:
 
 
 def test_a_reply_fits_what_is_asked(engine: Engine) -> None:
-    """Leave is given or refused, a question is answered, a choice is one of those offered, by label or number."""
+    """A permission request takes allow or deny, a question takes text, and a choice one of its labels or numbers."""
     with listening(engine.project, permission(1, run_rule=""), choice(2)) as run:
         for request, verdict, text, why in (
             ("q1", Verdict.REPLY, "yes", "is a permission request"),
@@ -192,7 +192,7 @@ def test_a_reply_fits_what_is_asked(engine: Engine) -> None:
 
 
 def test_a_form_is_answered_by_its_fields(engine: Engine) -> None:
-    """As a JSON object or in lines, with all that is required; of a single field the value is enough."""
+    """A form takes a JSON object or lines, with all required fields; for a single field the value is enough."""
     one, two = Field("name", required=True), Field("size", choices=("S", "L"))
     with listening(engine.project, *(form(1, one, two), form(2, one))) as run:
         for text, why in (
@@ -214,7 +214,7 @@ def form(number: int, *fields: Field) -> Request:
 
 
 def test_the_runs_that_wait_are_listed_the_longest_first(engine: Engine) -> None:
-    """Of all runs those that ask."""
+    """Only runs with open requests are listed, the longest waiting first."""
     project = engine.project
     with (
         listening(project, choice(ts=EARLIER)) as first,
@@ -227,7 +227,7 @@ def test_the_runs_that_wait_are_listed_the_longest_first(engine: Engine) -> None
 
 
 def test_what_became_of_a_message_is_read_from_the_events(engine: Engine) -> None:
-    """Delivered is what the records say; sending alone is nothing."""
+    """A message's outcome comes from the events; sending it decides nothing."""
     with listening(engine.project) as run:
         first, second, third = (engine.send(run.run_id, text) for text in ("one", "two", "three"))
         assert (None,) == engine.receptions([first], timeout=0)
@@ -243,7 +243,7 @@ def test_what_became_of_a_message_is_read_from_the_events(engine: Engine) -> Non
 
 
 def test_replies_and_interrupts_are_settled_by_what_they_did(engine: Engine) -> None:
-    """The decision names what was sent; of two answers the later one is refused."""
+    """A decision names the reply that made it; of two replies the later one is refused."""
     with listening(engine.project, permission()) as run:
         first, second = (engine.reply(run.run_id, "q1", verdict) for verdict in (Verdict.ALLOW, Verdict.DENY))
         run.write(
@@ -258,7 +258,7 @@ def test_replies_and_interrupts_are_settled_by_what_they_did(engine: Engine) -> 
 
 
 def test_a_run_that_dies_takes_nothing(engine: Engine) -> None:
-    """A message to a run whose wrapper was killed is late, and stands in its result."""
+    """A message to a run whose wrapper was killed is late, and is listed in its result."""
     with listening(engine.project) as run:
         sent = engine.send(run.run_id, "hello?")
         write_runner(run.directory, facts())
@@ -272,7 +272,7 @@ def test_a_run_that_dies_takes_nothing(engine: Engine) -> None:
 
 @pytest.mark.processes
 def test_only_who_waits_for_it_is_woken(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The signal reaches a wrapper that has a handler, and none that would die of it."""
+    """The wake-up signal reaches only a wrapper with a handler, never one that would die of it."""
     deaf = "import signal, sys\nprint('up', flush=True)\nsignal.pause()"
     hearing = deaf.replace("\n", "\nsignal.signal(signal.SIGUSR1, lambda *_: sys.exit(7))\n", 1)
     for program, catches in ((hearing, True), (deaf, False)):
@@ -293,7 +293,7 @@ def test_only_who_waits_for_it_is_woken(engine: Engine, monkeypatch: pytest.Monk
 
 
 def test_by_whom_it_was_said_is_in_words(project_dir: Path) -> None:
-    """A parent is named as what it is, not by the id of its session."""
+    """A parent is named by what it is, not by its session id."""
     open_engine(project_dir)
     parent = Engine.open(str(project_dir), session="s-123", kind=LauncherKind.MCP)
     with listening(parent.project) as run:
@@ -302,7 +302,7 @@ def test_by_whom_it_was_said_is_in_words(project_dir: Path) -> None:
 
 
 def test_suggestions_may_be_taken_by_number_or_left(engine: Engine) -> None:
-    """A question with choices takes any other text, too."""
+    """A question with choices also takes any other text."""
     with listening(engine.project, choice(1, kind=RequestKind.QUESTION)) as run:
         for text in ("1", "MySQL", "7"):
             engine.reply(run.run_id, "", Verdict.REPLY, text)
@@ -310,7 +310,7 @@ def test_suggestions_may_be_taken_by_number_or_left(engine: Engine) -> None:
 
 
 def test_a_child_answers_for_nobody(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a child asks it cannot allow itself by our own commands; what it says is not the operator's word."""
+    """An agent cannot allow its own request by subdeck's commands, and its messages do not count as the user's."""
     with listening(engine.project, permission()) as run:
         monkeypatch.setenv(paths.CHILD, "1")
         with pytest.raises(SubdeckError, match="cannot answer requests"):

@@ -1,4 +1,4 @@
-"""Deleting runs, taking it back, and making it final."""
+"""Deleting runs, restoring them, and purging them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def ids(engine: Engine) -> set[str]:
 
 
 def test_delete_and_restore(engine: Engine) -> None:
-    """A deleted run is gone from the list with all its files, and comes back whole."""
+    """A deleted run is gone from the list with all its files, and is restored whole."""
     meta, other = make_finished(engine.project), make_finished(engine.project)
     before = set(os.listdir(engine.project.run_dir(meta.run_id)))
     assert (meta.run_id,) == engine.delete([meta.run_id])
@@ -42,7 +42,7 @@ def test_purge(engine: Engine) -> None:
 
 
 def test_purging_what_is_old(engine: Engine) -> None:
-    """What was deleted a day ago is removed for good, what was deleted just now is not, however old the run is."""
+    """A run deleted a day ago is purged, one deleted just now is not, however old the run is."""
     old, new = make_finished(engine.project), make_finished(engine.project)
     for meta in (old, new):
         os.utime(engine.project.run_dir(meta.run_id), (0, 0))
@@ -61,7 +61,7 @@ def test_purging_nothing(engine: Engine) -> None:
 
 @pytest.mark.processes
 def test_a_run_that_goes_on_stays(engine: Engine) -> None:
-    """A running run is not deleted, and says so."""
+    """Deleting a running run is refused with the reason."""
     run = start(engine, "hang")
     started(engine, run)
     with pytest.raises(RunBusy, match="is running"):
@@ -73,7 +73,7 @@ def test_a_run_that_goes_on_stays(engine: Engine) -> None:
 
 
 def test_a_held_run_stays(engine: Engine) -> None:
-    """A run whose lock somebody has is not moved under his feet."""
+    """A run whose lock is held is not moved."""
     meta, lock = make_run(engine.project)
     with pytest.raises(RunBusy, match="still held"):
         trash.delete(engine.project, [meta.run_id])
@@ -82,7 +82,7 @@ def test_a_held_run_stays(engine: Engine) -> None:
 
 
 def test_deleting_what_is_gone(engine: Engine) -> None:
-    """A run that somebody else deleted first is no error, and the others go."""
+    """A run that is already deleted causes no error, and the others are deleted."""
     meta, other = make_finished(engine.project), make_finished(engine.project)
     engine.delete([meta.run_id])
     assert (other.run_id,) == engine.delete([meta.run_id, other.run_id])
@@ -90,7 +90,7 @@ def test_deleting_what_is_gone(engine: Engine) -> None:
 
 @pytest.mark.parametrize("name", ["..", "", ".slots", "../../..", "/etc", "20260101-000000-abcdef/../.."])
 def test_only_runs_are_moved_and_removed(engine: Engine, name: str) -> None:
-    """What is not a run id never becomes a path that is moved or removed."""
+    """A name that is not a run id never becomes a path that is moved or removed."""
     meta = make_finished(engine.project)
     for act in (engine.delete, engine.restore, engine.purge):
         with pytest.raises(UnknownRun, match="not a run id"):
@@ -99,7 +99,7 @@ def test_only_runs_are_moved_and_removed(engine: Engine, name: str) -> None:
 
 
 def test_a_trash_that_cannot_be_made(engine: Engine) -> None:
-    """A deletion that the disk refuses says where, and the run stays."""
+    """A deletion that the disk refuses names the path, and the run stays."""
     meta = make_finished(engine.project)
     Path(engine.project.trash).touch()
     with pytest.raises(SubdeckError, match="cannot delete the run: trash is a file, not a directory"):
@@ -108,7 +108,7 @@ def test_a_trash_that_cannot_be_made(engine: Engine) -> None:
 
 
 def test_restoring_over_a_run(engine: Engine) -> None:
-    """A run that is there is not replaced by one from the trash."""
+    """An existing run is not replaced by one from the trash."""
     meta = make_finished(engine.project)
     engine.delete([meta.run_id])
     make_finished(engine.project, meta, final_text="another")
@@ -117,7 +117,7 @@ def test_restoring_over_a_run(engine: Engine) -> None:
 
 
 def test_a_deleted_run_takes_its_lock_along(engine: Engine) -> None:
-    """After deletion nothing holds the run: it can be restored and deleted again."""
+    """Deleting a run releases its lock: the run can be restored and deleted again."""
     meta = make_finished(engine.project)
     for _ in range(3):
         assert (meta.run_id,) == engine.delete([meta.run_id])

@@ -1,4 +1,4 @@
-"""The line that says why a run is not done, and the look behind it."""
+"""The line that explains why a run is not done, and the evidence for it."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def line(status: str, signs: Evidence | None = None, **fields: Any) -> str:
 
 
 def test_a_running_run() -> None:
-    """How long, which process lives, how old the last event is, and which tool it waits on."""
+    """A running run's line has the time, the living process, the age of the last event, and the open tool calls."""
     evidence = Evidence(
         wrapper=Process(4240, True), child=Process(4242, True), calls=("bash: pytest -q tests/parser", "read: a")
     )
@@ -85,7 +85,7 @@ def test_a_running_run() -> None:
     ],
 )
 def test_what_a_running_run_waits_for(signs: Evidence, fields: dict[str, Any], part: str) -> None:
-    """Each thing that is known has its words."""
+    """Each known state of a running run has its words."""
     assert part in line("running", signs, **fields)
 
 
@@ -99,12 +99,12 @@ def test_what_a_running_run_waits_for(signs: Evidence, fields: dict[str, Any], p
     ],
 )
 def test_a_queued_run(waits_for: str, ahead: int, expected: str) -> None:
-    """It says what it waits for, and its place in the queue."""
+    """A queued run shows what it waits for, and its position in the queue."""
     assert line("queued", waits_for=waits_for, ahead=ahead) == expected
 
 
 def test_a_run_of_another_machine() -> None:
-    """Nothing is said of processes that cannot be seen from here."""
+    """A run of another machine shows no processes, because they are not visible here."""
     said = line("running", Evidence(elsewhere="far\x1b[31m away"), elsewhere=True)
     assert said == (
         "running when last seen · another machine (far away) holds it: its processes are not visible here"
@@ -114,7 +114,7 @@ def test_a_run_of_another_machine() -> None:
 
 @pytest.mark.parametrize("reason", list(RunReason))
 def test_every_end_has_words(reason: RunReason) -> None:
-    """No reason of the closed list is left without a sentence."""
+    """Every reason of the closed list has a sentence."""
     result = make_result("x", reason)
     said = explain(
         make_snapshot(make_meta(), result.status, reason=reason, duration_ms=3000), Evidence(result=result), NOW
@@ -123,7 +123,7 @@ def test_every_end_has_words(reason: RunReason) -> None:
 
 
 def test_how_a_run_ended() -> None:
-    """The message, the exit code, the signal and the tries stand behind the reason; a message of ours stands alone."""
+    """A message, exit code, signal and attempts follow the reason; a message of subdeck replaces it."""
     error = make_result("x", RunReason.MODEL_ERROR, exit_code=1, attempts=3)
     run = a_run("failed", message="401 [bold]no\x1b[2J key", duration_ms=3000)
     assert explain(run, Evidence(result=error), NOW) == (
@@ -142,7 +142,7 @@ def test_ages(seconds: float, words: str) -> None:
     assert ago(seconds) == words
 
 
-# --- the look ----------------------------------------------------------------------------------------------------
+# --- evidence --------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -183,7 +183,7 @@ def begun(pid: int = 1, began: int | None = 1, attempt: int = 1) -> RunStarted:
 
 
 def test_calls_without_a_result_are_waited_for(project: Project) -> None:
-    """A call is told until its result comes; a new attempt forgets the calls of the one before."""
+    """A call is shown until its result comes; a new attempt drops the calls of the earlier one."""
     scene = Scene(project)
     assert scene.look() == Evidence()
     scene.write(begun(), call(1, command="pytest -q\n\x1b[31mtests"), call(2, timeout=3, note="x" * 500))
@@ -197,7 +197,7 @@ def test_calls_without_a_result_are_waited_for(project: Project) -> None:
 
 
 def test_a_retry_is_told_until_something_else_happens(project: Project) -> None:
-    """The last event decides whether something is being tried again."""
+    """The last event decides whether a retry is in progress."""
     scene = Scene(project)
     scene.write(begun(), Retry(attempt=1, max_attempts=3, delay_ms=4000, reason="529 overloaded"))
     assert scene.look().retry == "Retrying 1/3 in 4 s: 529 overloaded"
@@ -206,7 +206,7 @@ def test_a_retry_is_told_until_something_else_happens(project: Project) -> None:
 
 
 def test_torn_and_foreign_lines_say_nothing(project: Project) -> None:
-    """A line that is no event, or has a type nobody knows, is passed over."""
+    """A line that is not an event, or has an unknown type, is skipped."""
     scene = Scene(project)
     with open(os.path.join(scene.run_dir, paths.EVENTS), "wb") as file:
         file.write(b'not json\n{"type":"from_the_future","seq":1}\n\xff\xfe\n')
@@ -215,7 +215,7 @@ def test_torn_and_foreign_lines_say_nothing(project: Project) -> None:
 
 
 def test_only_the_end_of_a_big_file_is_read(project: Project) -> None:
-    """Of a long record the last part is enough; which process is the child's stands in its first lines."""
+    """Only the last part of a long record is read, and its first lines for the agent's process."""
     scene = Scene(project)
     own = processes.start_time(os.getpid())
     old = [call(1000, command="old"), *(result(number, "x" * 4000) for number in range(400))]
@@ -234,7 +234,7 @@ def here(pid: int, began: int | None) -> RunnerFacts:
 
 
 def test_a_pid_alone_proves_nothing(project: Project) -> None:
-    """A process counts only with its start time: another one that got the pid later is not taken for it."""
+    """A process counts only with its start time: a later process with the same pid is another one."""
     scene = Scene(project)
     own = processes.start_time(os.getpid())
     assert own is not None
@@ -245,7 +245,7 @@ def test_a_pid_alone_proves_nothing(project: Project) -> None:
 
 
 def test_processes_of_another_machine_are_not_looked_for(project: Project) -> None:
-    """Where the pids belong to another host, its name is all that is said."""
+    """If the pids belong to another host, only its name is shown."""
     scene = Scene(project)
     write_runner(scene.run_dir, RunnerFacts("process", "elsewhere", "b", "n", os.getpid(), 1))
     looked = scene.look()
@@ -253,7 +253,7 @@ def test_processes_of_another_machine_are_not_looked_for(project: Project) -> No
 
 
 def test_a_finished_run_has_its_result(project: Project) -> None:
-    """Of a run that ended, nothing but its result is read."""
+    """For a finished run only its result is read."""
     meta = make_finished(project, exit_code=0)
     looked = DiagnosisReader(project, meta.run_id).read(make_snapshot(meta))
     assert looked.result is not None and looked.result.exit_code == 0
@@ -262,7 +262,7 @@ def test_a_finished_run_has_its_result(project: Project) -> None:
 
 @pytest.mark.processes
 def test_a_real_run(project_dir: Path) -> None:
-    """The line of a run that goes on names the living child; once it was killed it says so."""
+    """The line of a running run names the living agent, and reports when it was killed."""
     engine = open_engine(project_dir)
     run = start(engine, "hang")
     child = started(engine, run).child_pid

@@ -1,4 +1,4 @@
-"""The wrappers of a host, which are forked off one that has loaded: as detached as others, and never missed."""
+"""A host's wrappers are forked from a loaded one: as detached as others, and replaceable."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ async def wrapper_of(relay: Asking, run_id: str) -> int:
 
 
 def opened_by(pid: int) -> Iterator[str]:
-    """Yield the paths of a process's descriptors; one may be closed meanwhile."""
+    """Yield the paths of a process's descriptors, skipping one that is closed in between."""
     for entry in Path(f"/proc/{pid}/fd").iterdir():
         with suppress(FileNotFoundError):
             yield os.readlink(entry)
 
 
 async def test_a_wrapper_that_was_forked_off(tmp_path: Path) -> None:
-    """It is as detached as any, with a mark, streams and descriptors of its own, and outlives agent and forker."""
+    """A forked wrapper is as detached as any, with its own mark and descriptors, and outlives agent and forker."""
     async with hosting(tmp_path / "spool") as agent:
         relay = Asking(agent)
         runs = [await relay.begin("hang"), await relay.begin("hang")]
@@ -68,7 +68,7 @@ async def test_a_wrapper_that_was_forked_off(tmp_path: Path) -> None:
             streams = [os.readlink(f"/proc/{pid}/fd/{number}") for number in (0, 1, 2)]
             assert ["/dev/null", "/dev/null", str(relay.run_dir(run_id) / paths.STDERR)] == streams
             assert processes.is_marked(pid, run_id)
-            (relay.run_dir(run_id) / paths.RUNNER).unlink()  # as in the moment before it is written
+            (relay.run_dir(run_id) / paths.RUNNER).unlink()  # as before it is written
             assert [pid] == list(living_wrappers(run_id, str(relay.run_dir(run_id))))
         assert not [path for path in opened_by(pids[1]) if runs[0] in path]
     assert not Path(f"/proc/{ready}").exists()
@@ -80,7 +80,7 @@ async def test_a_wrapper_that_was_forked_off(tmp_path: Path) -> None:
 
 
 async def test_a_forker_that_died_is_missed_by_nobody(tmp_path: Path) -> None:
-    """The run that finds it dead starts all the same, and the one after that has a new one."""
+    """A run that finds the forker dead still starts, and the next run gets a new forker."""
     async with hosting(tmp_path / "spool") as agent:
         relay = Asking(agent)
         await relay.pull_end(await relay.begin("answer 1"))
@@ -92,7 +92,7 @@ async def test_a_forker_that_died_is_missed_by_nobody(tmp_path: Path) -> None:
 
 
 async def test_a_forker_that_stands_still(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is not waited for for ever, and the run is started once: another wrapper is."""
+    """A stopped forker is waited for only briefly, and the run starts once, in another wrapper."""
     monkeypatch.setattr(forker, "ANSWER_S", 0.3)
     async with hosting(tmp_path / "spool") as agent:
         relay = Asking(agent)
@@ -104,7 +104,7 @@ async def test_a_forker_that_stands_still(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_a_killed_owner(tmp_path: Path) -> None:
-    """Where the owner is killed the forker ends, too."""
+    """A forker ends when its owner is killed."""
     command = [sys.executable, "-P", "-c", OWNER, str(tmp_path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as owner:
         assert owner.stdout

@@ -1,4 +1,4 @@
-"""The process runner: a wrapper that belongs to nobody."""
+"""The process runner: a detached wrapper."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.processes
 
 
 def test_the_wrapper_is_detached(project_dir: Path) -> None:
-    """The wrapper leads a session of its own and works in /, so that no terminal or directory is tied to it."""
+    """The wrapper leads its own session and works in /, so that no terminal or directory is tied to it."""
     engine = open_engine(project_dir)
     run = start(engine, "hang")
     pids = started(engine, run)
@@ -36,7 +36,7 @@ def test_the_wrapper_is_detached(project_dir: Path) -> None:
 
 
 def test_runner_facts(project_dir: Path) -> None:
-    """runner.json says which machine, boot and processes hold a run, its child too."""
+    """runner.json has the machine, the boot and the processes of a run, including the agent."""
     engine = open_engine(project_dir)
     run = start(engine, "hang")
     pids = started(engine, run)
@@ -59,7 +59,7 @@ def test_runner_facts(project_dir: Path) -> None:
 def test_python_variables_do_not_reach_the_wrapper(
     project_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A user's PYTHONPATH or PYTHONSTARTUP cannot replace what supervises; nor can a module in the cwd."""
+    """A user's PYTHONPATH or PYTHONSTARTUP, or a module in the cwd, cannot replace the wrapper's code."""
     for name in ("msgspec.py", "subprocess.py", "select.py"):
         (tmp_path / name).write_text("raise SystemExit('hijacked')\n")
     engine = open_engine(project_dir)
@@ -69,7 +69,7 @@ def test_python_variables_do_not_reach_the_wrapper(
 
 
 def test_ctrl_c_at_the_launcher_does_not_reach_the_run(project_dir: Path, tmp_path: Path) -> None:
-    """A signal to the launcher's process group leaves its runs alone."""
+    """A signal to the launcher's process group does not reach its runs."""
     write_settings()
     gate = tmp_path / "gate"
     code = (
@@ -97,7 +97,7 @@ def test_ctrl_c_at_the_launcher_does_not_reach_the_run(project_dir: Path, tmp_pa
 
 
 def test_an_interpreter_that_is_gone(project_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where not even the wrapper can be started, the launch says so and the run has failed."""
+    """If not even the wrapper can be started, the launch fails with the reason, and so does the run."""
     engine = open_engine(project_dir)
     meta, lock = make_run(engine.project)
     run_directory = engine.project.run_dir(meta.run_id)
@@ -112,7 +112,7 @@ def test_an_interpreter_that_is_gone(project_dir: Path, monkeypatch: pytest.Monk
 
 
 def test_a_second_wrapper_leaves_again(project_dir: Path) -> None:
-    """A run that was started twice, as by a tmux client that died when its request was carried out, has one child."""
+    """A run started twice has one agent process, as when a tmux client dies after its request was carried out."""
     engine = open_engine(project_dir)
     run = start(engine, "hang")
     first = started(engine, run)
@@ -134,7 +134,7 @@ def test_a_second_wrapper_leaves_again(project_dir: Path) -> None:
 
 
 def test_a_run_that_has_a_wrapper_has_not_failed_to_start(project_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the word that a run was started gets lost, the run is followed as it is."""
+    """If a start is reported as failed although the wrapper runs, the run is followed as running."""
 
     def start_and_fail(call: WrapperCall, tmux_socket: str, host_env: Sequence[str]) -> HasGone:
         start_wrapper(call, tmux_socket)
@@ -147,7 +147,7 @@ def test_a_run_that_has_a_wrapper_has_not_failed_to_start(project_dir: Path, mon
 
 
 def test_a_start_is_noted_before_it(project_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A wrapper that is killed while it loads is not taken for one that was never started; nothing of that stays."""
+    """A wrapper killed while it loads still counts as started, and the start note does not stay."""
     noted: list[bool] = []
 
     def see_and_start(call: WrapperCall, tmux_socket: str, host_env: Sequence[str]) -> HasGone:
@@ -162,7 +162,7 @@ def test_a_start_is_noted_before_it(project_dir: Path, monkeypatch: pytest.Monke
 
 
 def test_blocked_signals_of_a_launcher(project_dir: Path) -> None:
-    """A wrapper hears what its launcher had blocked, and so does the child."""
+    """A wrapper and its agent receive signals that the launcher had blocked."""
     engine = open_engine(project_dir)
     blocked = {signal.SIGTERM, signal.SIGCHLD, signal.SIGALRM}
     before = signal.pthread_sigmask(signal.SIG_BLOCK, blocked)

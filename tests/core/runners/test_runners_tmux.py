@@ -1,4 +1,4 @@
-"""The tmux runner, in a real tmux on a socket of its own."""
+"""The tmux runner, in a real tmux on its own socket."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def screen(engine: Engine, run: RunSnapshot) -> str:
 
 
 def test_same_files_and_events(engine: Engine) -> None:
-    """A run in tmux leaves the files and event types of a plain one."""
+    """A run in tmux leaves the same files and event types as a plain one."""
     script = ("complain a word", "tool read", "answer Done.")
     one, other = run_to_end(engine, *script), run_to_end(engine, *script, runner="process")
     assert [("completed", "Done.")] * 2 == [(run.status, end_of(run).message) for run in (one, other)]
@@ -81,7 +81,7 @@ def test_same_files_and_events(engine: Engine) -> None:
 
 
 def test_in_a_worktree(project_dir: Path) -> None:
-    """The pane's run works in a worktree as a plain one does, and its pane says that it was made."""
+    """A run in a pane works in a worktree as a plain one does, and the pane shows that it was made."""
     engine = open_engine(make_repository(project_dir), runner="tmux", tmux={"socket": SOCKET})
     run = run_to_end(engine, "save a.txt theirs", "answer Done.", worktree=WorktreeFrom.FILES)
     assert "completed" == run.status
@@ -92,7 +92,7 @@ def test_in_a_worktree(project_dir: Path) -> None:
 
 
 def test_the_pane_shows_the_transcript_and_stays(engine: Engine) -> None:
-    """The pane shows what a person reads, while the run goes on and after its end."""
+    """The pane shows the transcript during the run and after its end."""
     gate = Path(engine.project.root, "gate")
     run = start(engine, "say One moment.", f"wait-for {gate}", "answer Red \x1b[31mherring.")
     started(engine, run)
@@ -106,7 +106,7 @@ def test_the_pane_shows_the_transcript_and_stays(engine: Engine) -> None:
 
 
 def test_deleting_closes_the_pane(engine: Engine) -> None:
-    """A deleted run takes its pane along, and no other one."""
+    """Deleting a run closes its pane, and no other one."""
     one, other = run_to_end(engine, "answer one"), run_to_end(engine, "answer two")
     places = [(place_of(engine, run), run.run_id) for run in (one, other)]
     assert [place.pane for place, _ in places] == [find_pane(*place) for place in places]
@@ -115,7 +115,7 @@ def test_deleting_closes_the_pane(engine: Engine) -> None:
 
 
 def test_a_strange_pane_is_not_closed(engine: Engine) -> None:
-    """A server is asked which run a pane belongs to: what `runner.json` names instead is neither shown nor closed."""
+    """The server knows each pane's run: another pane named in `runner.json` is neither shown nor closed."""
     for socket in ("default", SOCKET):
         mine = ["tmux", "-L", socket, "-f", "/dev/null", "new-session", "-d", "-P", "-F", "#{pane_id} #{pane_pid}"]
         named = subprocess.check_output([*mine, "-s", "work", "-n", "editor", "cat"], text=True).split()
@@ -135,7 +135,7 @@ def test_a_strange_pane_is_not_closed(engine: Engine) -> None:
 
 
 def test_a_socket_is_a_name(engine: Engine, tmp_path: Path) -> None:
-    """A path instead of one leads to a server of somebody else: a record that has one says nothing."""
+    """A path in place of a socket name would lead to another server, so such a record is ignored."""
     run = run_to_end(engine, "answer ok")
     facts = artifacts.read_runner(str(run_dir(engine, run)))
     assert facts is not None and facts.tmux is not None
@@ -146,7 +146,7 @@ def test_a_socket_is_a_name(engine: Engine, tmp_path: Path) -> None:
 
 
 def test_a_pane_of_an_earlier_version(engine: Engine) -> None:
-    """Its server knows no run: it is told by its place together with its process."""
+    """A pane whose server knows no run is identified by its place and its process."""
     run = run_to_end(engine, "answer ok")
     place, pids = place_of(engine, run), started(engine, run)
     tmux("set-option", "-w", "-u", "-t", place.pane, "@subdeck_run")
@@ -167,7 +167,7 @@ def test_deleting_without_a_server(engine: Engine) -> None:
 
 @pytest.mark.parametrize("name", ["#(touch x)", "$(touch x)", "#{pane_id}", "a:b.c", "-n", "ä ö", "#[fg=red]"])
 def test_names_execute_nothing(project_dir: Path, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No name of a preset, project or directory is a format or a shell command."""
+    """No name of a preset, project or directory is run as a format or a shell command."""
     project = tmp_path / name / name
     (project / ".git").mkdir(parents=True)
     monkeypatch.chdir(project)
@@ -187,7 +187,7 @@ def test_names_execute_nothing(project_dir: Path, tmp_path: Path, name: str, mon
 
 
 def test_the_environment_travels_in_private(project_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The child gets the environment of its launcher, not of the server; it is in no argv, and its file is gone."""
+    """The agent gets its launcher's environment, not the server's; no argv has it, and its file is removed."""
     engine = open_engine(project_dir, RECORDER, runner="tmux", tmux={"socket": SOCKET})
     secrets = []
     for number in (1, 2):
@@ -208,7 +208,7 @@ def test_the_environment_travels_in_private(project_dir: Path, tmp_path: Path, m
 
 
 def test_an_environment_file_is_private(engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While the environment is in a file only its owner may read it; a launch that fails takes it away."""
+    """Only the owner may read the environment file, and a failed launch removes it."""
     refusing, modes = tmp_path / "bin" / "tmux", tmp_path / "modes"
     refusing.parent.mkdir()
     refusing.write_text(
@@ -226,7 +226,7 @@ def test_an_environment_file_is_private(engine: Engine, tmp_path: Path, monkeypa
 def test_the_environment_of_a_run_that_was_finished_meanwhile(
     engine: Engine, monkeypatch: pytest.MonkeyPatch, comes: bool
 ) -> None:
-    """Nobody takes it any more, so it is taken away: by a wrapper that comes too late, or else by the launcher."""
+    """A leftover environment file is removed by a late wrapper, or else by the launcher."""
     from subdeck.core.runners import tmux as runner
 
     open_window = runner.open_window
@@ -244,7 +244,7 @@ def test_the_environment_of_a_run_that_was_finished_meanwhile(
 
 
 def test_ctrl_c_in_the_pane(engine: Engine, tmp_path: Path) -> None:
-    """A ctrl-C typed in the pane is a soft stop by a signal, and takes the whole tree."""
+    """A ctrl-C typed in the pane is a soft stop by a signal, and stops the whole process tree."""
     run = start(engine, f"detach {tmp_path}/a", "hang")
     pids = [started(engine, run).child_pid, pid_in(tmp_path / "a")]
     tmux("send-keys", "-t", place_of(engine, run).pane, "C-c")
@@ -255,7 +255,7 @@ def test_ctrl_c_in_the_pane(engine: Engine, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("key", ["C-s", "C-z"])
 def test_keys_do_not_hold_up_a_run(engine: Engine, key: str) -> None:
-    """Keys that stop the output of a terminal or suspend its program do not keep a run from its end."""
+    """Keys that stop a terminal's output or suspend its program do not delay a run's end."""
     gate = Path(engine.project.root, "gate")
     run = start(engine, "say One.", f"wait-for {gate}", "say-big 300000", "say-many 50", "answer End.")
     started(engine, run)
@@ -268,7 +268,7 @@ def test_keys_do_not_hold_up_a_run(engine: Engine, key: str) -> None:
 
 
 def test_a_killed_server(engine: Engine, tmp_path: Path) -> None:
-    """When the tmux server goes, the run ends by the hang-up of its terminal, with all that it ran."""
+    """If the tmux server is killed, the hang-up of its terminal ends the run and all its processes."""
     run = start(engine, f"detach {tmp_path}/a", "hang")
     pids = [started(engine, run).child_pid, pid_in(tmp_path / "a")]
     tmux("kill-server")
@@ -278,7 +278,7 @@ def test_a_killed_server(engine: Engine, tmp_path: Path) -> None:
 
 
 def test_a_killed_wrapper_in_its_pane(engine: Engine, tmp_path: Path) -> None:
-    """A wrapper killed in its pane is lost like any other; its pane can still be looked at."""
+    """A run whose wrapper is killed in its pane is lost like any other; its pane stays visible."""
     run = start(engine, f"detach {tmp_path}/a", "hang")
     pids, detached = started(engine, run), pid_in(tmp_path / "a")
     os.kill(pids.pid, signal.SIGKILL)
@@ -298,7 +298,7 @@ def test_stopping_in_tmux(engine: Engine) -> None:
 
 
 def test_attaching_from_a_plain_terminal(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Outside tmux, attaching is a client on the run's server that shows the run's pane."""
+    """Outside tmux, attaching starts a client on the run's server that shows the run's pane."""
     run = run_to_end(engine, "answer ok")
     pane = place_of(engine, run).pane
     monkeypatch.delenv("TMUX", raising=False)
@@ -316,7 +316,7 @@ def test_attaching_inside_the_same_tmux(engine: Engine) -> None:
 
 
 def test_attaching_inside_another_tmux(engine: Engine) -> None:
-    """Another server's client may hold this one; its own prefix is pressed twice to get through to the run's."""
+    """Another server's client may attach to this one; its prefix is pressed twice to reach the run's."""
     run = run_to_end(engine, "answer ok")
     place = place_of(engine, run)
     subprocess.run(["tmux", "-L", "outside", "-f", "/dev/null", "new-session", "-d", "cat"], check=True)
@@ -329,7 +329,7 @@ def test_attaching_inside_another_tmux(engine: Engine) -> None:
 
 
 def test_an_operators_own_keys_are_told(engine: Engine) -> None:
-    """Prefix and detach key are those the server has, wherever they were set."""
+    """The shown prefix and detach key are the server's, wherever they were set."""
     run = run_to_end(engine, "answer ok")
     tmux("set-option", "-g", "prefix", "M-a")
     tmux("unbind-key", "d")
@@ -341,7 +341,7 @@ def test_an_operators_own_keys_are_told(engine: Engine) -> None:
 
 
 def test_attaching_works(engine: Engine) -> None:
-    """The argv, run in a terminal of another server, shows there what the run said, though it has ended."""
+    """The argv, run in a terminal of another server, shows a finished run's output there."""
     outside = ["tmux", "-L", "outside"]
     for name in ("first", "second"):
         run = run_to_end(engine, f"answer The {name}.")
@@ -355,7 +355,7 @@ def test_attaching_works(engine: Engine) -> None:
 
 
 def test_attaching_to_nothing(engine: Engine) -> None:
-    """A plain run has no pane, and a closed pane is gone; both are errors that say what to do instead."""
+    """A plain run without a pane, and a closed pane, are errors with an alternative."""
     plain = run_to_end(engine, "answer ok", runner="process")
     with pytest.raises(SubdeckError, match="has no tmux pane"):
         engine.attach_command(plain.run_id)
@@ -366,7 +366,7 @@ def test_attaching_to_nothing(engine: Engine) -> None:
 
 
 def test_launchers_share_one_session(engine: Engine, project_dir: Path) -> None:
-    """Several launchers at the same moment, with no server yet, open windows of one tmux session."""
+    """Launchers that start at once, without a server, open windows of one tmux session."""
     together = threading.Barrier(4)
     runs: list[RunSnapshot] = []
 
@@ -388,7 +388,7 @@ def test_launchers_share_one_session(engine: Engine, project_dir: Path) -> None:
 
 
 def test_a_group_in_tmux(project_dir: Path) -> None:
-    """Queued runs wait in their panes and go on when a slot is free."""
+    """Queued runs wait in their panes and continue when a slot is free."""
     engine = open_engine(project_dir, runner="tmux", tmux={"socket": SOCKET}, max_parallel=1)
     runs = engine.launch([request(f"answer {number}") for number in range(3)], background=False)
     ends = engine.wait([run.run_id for run in runs], timeout=30)
@@ -398,7 +398,7 @@ def test_a_group_in_tmux(project_dir: Path) -> None:
 
 
 def test_tmux_missing(engine: Engine, project_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without tmux a launch names the package and creates nothing; other runners go on."""
+    """Without tmux a launch names the package and creates nothing; other runners still work."""
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(RunnerUnavailable, match="apt install tmux"):
         engine.launch([request("answer ok")], background=True)
@@ -407,7 +407,7 @@ def test_tmux_missing(engine: Engine, project_dir: Path, monkeypatch: pytest.Mon
 
 
 def test_names() -> None:
-    """Windows are called by preset and short id, tmux sessions by the project, certain even where names are alike."""
+    """Windows are named by preset and short id, tmux sessions by project, unambiguous even for equal names."""
     assert "scout-abc123" == window_name("scout", "abc123")
     assert "run-abc123" == window_name("…", "abc123")
     assert 40 + 7 == len(window_name("x" * 100, "abc123"))
@@ -417,7 +417,7 @@ def test_names() -> None:
 
 
 def test_the_wrapper_of_a_pane_survives_its_launcher(project_dir: Path, tmp_path: Path) -> None:
-    """A run in tmux goes on when its launcher is killed."""
+    """A run in tmux continues when its launcher is killed."""
     open_engine(project_dir, runner="tmux", tmux={"socket": SOCKET})
     gate = tmp_path / "gate"
     code = (
@@ -435,7 +435,7 @@ def test_the_wrapper_of_a_pane_survives_its_launcher(project_dir: Path, tmp_path
 
 
 def test_a_client_that_died_too_late(engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where a client is killed once the server has opened the window, the window is found, and no other opened."""
+    """If a client is killed after the server opened the window, the window is found, and no second one is opened."""
     real, asked = shutil.which("tmux"), tmp_path / "asked"
     shim = tmp_path / "shim" / "tmux"
     shim.parent.mkdir()

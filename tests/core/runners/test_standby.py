@@ -1,4 +1,4 @@
-"""A wrapper that stands by: it takes a run over, or leaves no trace."""
+"""A standby wrapper takes a run, or leaves no trace."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ pytestmark = pytest.mark.processes
 
 
 def stand_by() -> standby.Standby:
-    """Start one. Not in a fixture: pytest changes the environment between that and the test."""
+    """Start a standby wrapper. Not in a fixture: pytest changes the environment between fixture and test."""
     standby.start()
     assert standby._standby is not None
     return standby._standby
 
 
 def test_run_is_taken_over(project_dir: Path) -> None:
-    """The run is supervised by the wrapper that stood by, as detached and with the streams that any wrapper has."""
+    """A standby wrapper supervises the run, as detached and with the same streams as any wrapper."""
     engine = open_engine(project_dir)
     ready = stand_by()
     run = start_run(engine, "hang")
@@ -46,7 +46,7 @@ def test_run_is_taken_over(project_dir: Path) -> None:
 
 
 def test_one_that_has_died_is_replaced(project_dir: Path) -> None:
-    """A run starts, and ends as it should, where the wrapper that stood by was killed."""
+    """If the standby wrapper was killed, a run starts and completes with another one."""
     os.kill(stand_by()._pid, signal.SIGKILL)
     engine = open_engine(project_dir)
     run = start_run(engine, "answer ok")
@@ -56,7 +56,7 @@ def test_one_that_has_died_is_replaced(project_dir: Path) -> None:
 def test_other_environment_needs_another_wrapper(
     project_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A run gets the environment of the moment it is launched, not the one of a wrapper that was started before."""
+    """A run gets the environment of its launch, not that of an older standby wrapper."""
     engine = open_engine(project_dir, ("/bin/sh", "-c", 'echo "$GREETING" >greeting', "pi"))
     ready = stand_by()
     monkeypatch.setenv("GREETING", "hello")
@@ -66,7 +66,7 @@ def test_other_environment_needs_another_wrapper(
 
 
 def test_variables_for_the_agent(project_dir: Path, home: Path, tmp_path: Path) -> None:
-    """What the settings add to the environment of an agent is no reason for another wrapper, and it alone has it."""
+    """An agent's extra variables need no other wrapper, and only the agent gets them."""
     command = ["/bin/sh", "-c", f'echo "$GREETING" >{tmp_path}/greeting; exec sleep 60', "pi"]
     agents = {"greeter": {"kind": "pi", "command": command, "env": {"GREETING": "hello\nyou"}}}
     write_settings(home)
@@ -83,7 +83,7 @@ def test_variables_for_the_agent(project_dir: Path, home: Path, tmp_path: Path) 
 
 
 def test_one_that_does_not_load_is_replaced(project_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run does not wait for ever for the wrapper that stood by, and that one is ended."""
+    """A run does not wait forever for a standby wrapper that hangs, and that wrapper is ended."""
     monkeypatch.setattr(standby, "LOAD_TIMEOUT_S", 0.05)
     ready = stand_by()
     os.kill(ready._pid, signal.SIGSTOP)
@@ -94,7 +94,7 @@ def test_one_that_does_not_load_is_replaced(project_dir: Path, monkeypatch: pyte
 
 
 def test_interrupted_launch_leaves_no_run(project_dir: Path) -> None:
-    """A launcher that is interrupted while the wrapper still loads takes its run back: none ends as lost."""
+    """A launcher interrupted while the wrapper loads withdraws its run: none ends as lost."""
     ready = stand_by()
     os.kill(ready._pid, signal.SIGSTOP)
     engine = open_engine(project_dir)
@@ -113,7 +113,7 @@ def test_interrupted_launch_leaves_no_run(project_dir: Path) -> None:
 
 
 def test_one_that_cannot_be_used_is_ended(project_dir: Path) -> None:
-    """It does not stay beside runs that another wrapper takes, as those do that may have to wait."""
+    """A standby wrapper ends if its runs need other wrappers, as runs that may have to wait do."""
     engine = open_engine(project_dir)
     ready = stand_by()
     runs = engine.launch([request("answer ok"), request("answer ok")], background=True)
@@ -123,7 +123,7 @@ def test_one_that_cannot_be_used_is_ended(project_dir: Path) -> None:
 
 
 def test_no_pipes_no_standby(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where no more files may be opened nothing stands by, and nothing is left open."""
+    """If no more files can be opened there is no standby wrapper, and nothing is left open."""
     made = os.pipe()
     answers = iter([made])
 
@@ -142,7 +142,7 @@ def test_no_pipes_no_standby(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_killed_launcher_starts_nothing(project_dir: Path) -> None:
-    """A launcher that is killed before it has anything to run leaves neither a wrapper nor a run."""
+    """A launcher killed before it has anything to run leaves neither a wrapper nor a run."""
     write_preset(project_dir)
     launcher = subprocess.Popen(
         [*SUBDECK, "run", "scout", "-"], cwd=project_dir, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL
@@ -155,7 +155,7 @@ def test_killed_launcher_starts_nothing(project_dir: Path) -> None:
 
 
 def test_refused_launch_starts_nothing(project_dir: Path) -> None:
-    """Where nothing is launched no wrapper is left behind the command, and no run directory."""
+    """A refused launch leaves neither a wrapper nor a run directory."""
     done = subdeck("run", "nobody", "do it", cwd=project_dir)
     assert (2, []) == (done.code, run_dirs(project_dir))
     assert not any(
@@ -164,7 +164,7 @@ def test_refused_launch_starts_nothing(project_dir: Path) -> None:
 
 
 def test_command_line_hands_over(project_dir: Path, home: Path) -> None:
-    """`subdeck bg` gives its run to the wrapper that it started first."""
+    """`subdeck bg` gives its run to its standby wrapper."""
     write_settings(home, sleeper="sleep 60")
     write_preset(project_dir)
     done = subdeck("bg", "scout", "do it", "--agent", "sleeper", cwd=project_dir)
@@ -178,7 +178,7 @@ def test_command_line_hands_over(project_dir: Path, home: Path) -> None:
 
 
 def test_descriptors_of_the_caller_are_not_kept(project_dir: Path, home: Path, tmp_path: Path) -> None:
-    """A lock that a shell script holds while it calls us is not held as long as the run goes on."""
+    """A run does not keep a lock that the calling shell script holds."""
     write_settings(home, sleeper="sleep 60")
     write_preset(project_dir)
     lock = os.open(tmp_path / "lock", os.O_RDWR | os.O_CREAT)
@@ -197,7 +197,7 @@ def test_descriptors_of_the_caller_are_not_kept(project_dir: Path, home: Path, t
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "<&- >&-", "2>&-"])
 def test_closed_streams(project_dir: Path, closed: str) -> None:
-    """A command that is called without stdin or stdout starts its run all the same."""
+    """A command without stdin or stdout still starts its run."""
     write_preset(project_dir)
     words = " ".join(SUBDECK)
     script = f"{words} bg scout 'list files' --agent offline {closed}"
@@ -208,7 +208,7 @@ def test_closed_streams(project_dir: Path, closed: str) -> None:
 
 
 def test_light_imports() -> None:
-    """It is imported before everything else, and brings nothing along."""
+    """The standby module is imported first, and loads no others."""
     code = "import sys; before = {*sys.modules}; import subdeck.core.runners.standby; print(*{*sys.modules} - before)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True).stdout.split()
     ours = {"subdeck", "subdeck.core", "subdeck.core.runners", "subdeck.core.runners.standby"}
@@ -228,7 +228,7 @@ def test_light_imports() -> None:
 def test_who_is_told_where_it_is_installed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, told: bool
 ) -> None:
-    """Only an installation with all that is needed beside it: no checkout is taken for one."""
+    """Only an installation with all its packages beside it loads without site; a checkout does not."""
     (tmp_path / place).parent.joinpath("msgspec").mkdir(parents=True)
     monkeypatch.setattr(standby, "__file__", str(tmp_path / place / "core" / "runners" / "standby.py"))
     assert told == ("-S" in standby.loading())

@@ -1,4 +1,4 @@
-"""The keys out of a pane, as a tmux server tells of them."""
+"""The keys out of a pane, as a tmux server reports them."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ DETACH = "bind-key    -T prefix       d                    detach-client"
     ],
 )
 def test_keys_to_a_command(lines: tuple[str, ...], expected: tuple[str, ...]) -> None:
-    """A bound key counts, the usual one first; nothing bound or unreadable lines leave the usual one."""
+    """A bound key counts, the usual one first; without a binding or with unreadable lines the usual one is kept."""
     assert expected == keys_to("detach-client", ["C-a", *lines], usual="d")
 
 
 def test_a_server_that_says_nothing() -> None:
-    """Without an answer the keys are those that tmux comes with."""
+    """Without an answer tmux's default keys are used."""
     assert ("C-b", "d") == keys_to("detach-client", [], usual="d")
 
 
 def test_through_another_server() -> None:
-    """The same prefix has to be sent through the server before; another one passes it by itself."""
+    """The same prefix is sent through the outer server first; another one passes unchanged."""
     outer = ["C-b", "bind-key -T prefix s send-prefix"]
     assert ("C-b", "s", "d") == through(outer, ("C-b", "d"))
     assert ("C-a", "d") == through(outer, ("C-a", "d"))
@@ -53,5 +53,5 @@ def test_through_another_server() -> None:
     ],
 )
 def test_keys_in_words(key: str, expected: str) -> None:
-    """Keys are written as people write them; what is not understood stays as it is."""
+    """Keys are written as people write them; an unknown one stays unchanged."""
     assert expected == in_words(key)
