@@ -27,7 +27,7 @@ from .presets.file import SUFFIX, Preset, parse_preset, read_preset
 from .presets.places import preset_files, project_place
 from .presets.write import bundled_presets, needs_model, place_preset
 from .run.model import PresetSource
-from .text.decoding import UNDECODABLE, decode
+from .text.decoder import UNDECODABLE, decode
 from .text.plain import one_line
 
 NAMES = ("explore-code", "implement", "review-changes", "fix-tests")

@@ -16,7 +16,7 @@ from subdeck.core.engine import Engine
 from subdeck.core.run.snapshot import RunSnapshot
 from subdeck.tui.app import SubdeckApp
 from subdeck.tui.compare.screen import CompareScreen
-from subdeck.tui.dialogs.loading import LoadingScreen
+from subdeck.tui.dialogs.data_screen import DataScreen
 from subdeck.tui.launch._screen import LaunchScreen
 from textual.widgets import Input
 
@@ -329,9 +329,9 @@ class Film:
     async def confirm(self, caption: str, seconds: float) -> None:
         """Show a plan, and carry it out."""
         deck = self.deck
-        await deck.until(lambda: isinstance(deck.app.screen, LoadingScreen), "the plan")
+        await deck.until(lambda: isinstance(deck.app.screen, DataScreen), "the plan")
         screen = deck.app.screen
-        assert isinstance(screen, LoadingScreen)
+        assert isinstance(screen, DataScreen)
         await deck.until(lambda: not screen.is_loading, "what the plan is")
         await deck.pilot.pause(0.3)
         self.shot(seconds, caption)

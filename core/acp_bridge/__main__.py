@@ -16,7 +16,7 @@ import os
 import sys
 from subprocess import PIPE, Popen
 
-from ._opening import CHUNK, Opening, Refused, end, write_out
+from ._handshake import CHUNK, Handshake, Refused, end, write_out
 from ._options import OptionError, choose
 from ._wishes import Wishes
 
@@ -51,7 +51,7 @@ def _put(wishes: Wishes, agent: Popen[bytes]) -> int:
     """Open a session and begin its first turn without the SDK, then load the SDK while the agent works: loading takes
     as long as an agent's start. Raises Refused, OptionError, and ConnectionError if the agent has exited.
     """
-    opening = Opening(agent)
+    opening = Handshake(agent)
     opening.begin(wishes.servers, wishes.resume, fills_forms=wishes.talks, reopens=bool(wishes.earlier))
     for category, wanted in (("mode", wishes.mode), ("model", wishes.model), ("thought_level", wishes.thinking)):
         if wanted:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from ._opening import Opening, items, members
+from ._handshake import Handshake, items, members
 
 TYPE_CHECKING = False  # like typing's
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ class OptionError(Exception):
     """The agent does not offer the requested value; the text lists its values."""
 
 
-def choose(opening: Opening, category: str, wanted: str) -> None:
+def choose(opening: Handshake, category: str, wanted: str) -> None:
     """Set a session option; for a mode, the first available of several comma-separated names.
 
     Raises OptionError if the agent lacks the option or the value.

@@ -1,4 +1,4 @@
-"""Continue a session in the SDK after `Opening` has begun it: its turns, the agent's requests, its end."""
+"""Continue a session in the SDK after `Handshake` has begun it: its turns, the agent's requests, its end."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from acp.connection import StreamDirection, StreamEvent
 from acp.schema import AllowedOutcome, DeniedOutcome, PermissionOption, RequestPermissionResponse
 
 from ._dialogue import Asking, Dialogue
-from ._opening import CHUNK, PROMPT, PROMPT_ID, Opening, Refused, end, words_of, write_out
+from ._handshake import CHUNK, PROMPT, PROMPT_ID, Handshake, Refused, end, words_of, write_out
 from ._wishes import Wishes
 
 LARGEST_LINE = 64 * 1024 * 1024
 
 
-async def go_on(wishes: Wishes, agent: Popen[bytes], opening: Opening, said: bytes) -> None:
+async def go_on(wishes: Wishes, agent: Popen[bytes], opening: Handshake, said: bytes) -> None:
     """Wait for the end of the running turn, or hold a dialogue if the run is interactive; `said` is stdin's input so
     far.
 

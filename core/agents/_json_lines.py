@@ -6,7 +6,7 @@ import re
 from typing import Any, cast
 
 from ..run.model import LARGEST
-from ..text.decoding import UNDECODABLE, decoder, encode_shown
+from ..text.decoder import UNDECODABLE, decoder, encode_shown
 
 _ERROR_BODY = r"[{\[]"
 _DEEPEST = 100

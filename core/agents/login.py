@@ -7,7 +7,7 @@ from enum import StrEnum
 from msgspec import Struct
 
 from ..system import files
-from ..text.decoding import UNDECODABLE, decode
+from ..text.decoder import UNDECODABLE, decode
 from ._json_lines import mapping
 
 

@@ -14,7 +14,7 @@ from threading import Thread
 
 import msgspec
 
-from ..text.decoding import decode
+from ..text.decoder import decode
 from ._query import end_all
 from .agent import AgentChoice
 from .offered import refresh_all

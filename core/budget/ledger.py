@@ -26,7 +26,7 @@ from ..run.model import LARGEST, Cost, Usage, Whole
 from ..run.proven import has_result
 from ..system import files, processes
 from ..system.line_file import LineTail
-from ..text.decoding import UNDECODABLE, decoder
+from ..text.decoder import UNDECODABLE, decoder
 
 LOCK_PATIENCE_S = 10.0
 """Seconds that a launcher waits for another one that is reserving."""

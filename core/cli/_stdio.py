@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from ..errors import UsageError
-from ..text.decoding import UNDECODABLE, decode, why
+from ..text.decoder import UNDECODABLE, decode, why
 from ..text.visible import escaped_json
 from .output import OutputError, is_terminal, note, writing
 

@@ -19,7 +19,7 @@ from ..errors import SubdeckError, UsageError
 from ..project.follower import Update
 from ..run.model import LauncherKind, readable_preset
 from ..system.log import log_thread_faults
-from ..text.decoding import UNDECODABLE, decode
+from ..text.decoder import UNDECODABLE, decode
 from ..text.plain import one_line
 from ._options import OneOf, json_option
 from ._stdio import Canceller, read_line, write_line

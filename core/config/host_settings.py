@@ -11,7 +11,7 @@ from msgspec import Meta, Struct
 
 from ..errors import UsageError
 from ..run.kinds import MOST_SECONDS
-from ..text.decoding import UNDECODABLE, fit
+from ..text.decoder import UNDECODABLE, fit
 from ..text.plain import one_line
 from .values import Count, Duration, ProjectMay, Setting, Spelling, Switch, Texts, Variable
 

@@ -17,7 +17,7 @@ from msgspec import Meta, Struct
 
 from ..errors import ContentError, UsageError
 from ..run.kinds import MOST_SECONDS, WorktreeFrom
-from ..text.decoding import UNDECODABLE, fit
+from ..text.decoder import UNDECODABLE, fit
 from ..text.plain import one_line
 from .yaml_tree import Fields, Items, Node, Text
 

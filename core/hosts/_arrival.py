@@ -26,7 +26,7 @@ from ..run.model import SCHEMA_VERSION, RunMeta, RunnerKind, newer_schema
 from ..runners.forker import Forker
 from ..runners.process import HasGone, WrapperCall, reap, start_wrapper
 from ..system import files
-from ..text.decoding import UNDECODABLE, decode, why
+from ..text.decoder import UNDECODABLE, decode, why
 from ..text.plain import one_line
 from ._full_disk import is_of_full_disk
 from ._spool import has_begun

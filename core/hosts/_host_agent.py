@@ -26,7 +26,7 @@ from ..run.snapshot import Queued, RunSnapshot
 from ..runners.forker import Forker
 from ..system import files, processes
 from ..system.log import log_fault
-from ..text.decoding import UNDECODABLE, decode, why
+from ..text.decoder import UNDECODABLE, decode, why
 from ..text.plain import one_line
 from ._arrival import Arrived, Place, Refused, reap_wrappers, take_in
 from ._facts import examined, fitting_name, host_facts

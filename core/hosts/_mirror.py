@@ -15,7 +15,7 @@ from .. import paths
 from ..run.model import RunResult
 from ..run.proven import counts
 from ..system.directory import Directory, RefusedError, opened
-from ..text.decoding import UNDECODABLE, decode
+from ..text.decoder import UNDECODABLE, decode
 from .protocol import MOST_MESSAGE, Bell, Chunk, End, Have
 
 GROWING = (paths.STDERR, paths.STDOUT, paths.TRANSCRIPT, paths.EVENTS)

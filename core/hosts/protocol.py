@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from ..run.kinds import Cost, Period, Whole
-from ..text.decoding import UNDECODABLE, unpack
+from ..text.decoder import UNDECODABLE, unpack
 from ..text.plain import one_line
 
 T = TypeVar("T", bound=Struct)

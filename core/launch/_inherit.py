@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from ..agents.history import Block, History, Message, Text, Thinking, ToolOutput, ToolUse, Turn
 from ..config.settings import Inheritance
-from ..text.decoding import encode_shown
+from ..text.decoder import encode_shown
 
 TOOL_OUTPUT_OMITTED = "[…tool output omitted, see earlier message]"
 THINKING_OMITTED = "[…thinking omitted…]"

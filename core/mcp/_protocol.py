@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from .. import __version__
-from ..text.decoding import UNDECODABLE, decode, fit, why
+from ..text.decoder import UNDECODABLE, decode, fit, why
 from ..text.visible import escaped_json
 
 T = TypeVar("T")

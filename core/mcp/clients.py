@@ -13,7 +13,7 @@ from msgspec import Struct
 from ..errors import UsageError
 from ..pi_parent.installer import own_command
 from ..system.files import content, make_private_directory, open_regular, write_whole
-from ..text.decoding import UNDECODABLE, why
+from ..text.decoder import UNDECODABLE, why
 from . import _json_member, _toml_table
 from ._protocol import Fields
 

@@ -14,7 +14,7 @@ from ..config.yaml_tree import read_text
 from ..errors import ContentError, ModelError, nearest
 from ..paths import agent_dir
 from ..system import files
-from ..text.decoding import UNDECODABLE, decode, why
+from ..text.decoder import UNDECODABLE, decode, why
 from ..text.plain import one_line
 from .catalog import INHERIT, Catalog, read_literal
 

@@ -21,7 +21,7 @@ from ..run.artifacts import RunnerFacts
 from ..run.events import RunStarted
 from ..run.model import StopReason, StopRequest, newer_schema
 from ..run.proven import has_result
-from ..run.restoring import let_in, restore
+from ..run.repair import let_in, restore
 from ..run.snapshot import RunSnapshot
 from ..runners import forker, standby
 from ..runners.hosts import see_to_relay

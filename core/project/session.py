@@ -23,7 +23,7 @@ from ..run.model import RunMeta
 from ..run.snapshot import RunSnapshot
 from ..system import files
 from ..system.line_file import LineTail
-from ..text.decoding import UNDECODABLE, decoder
+from ..text.decoder import UNDECODABLE, decoder
 from ..text.plain import one_line
 
 BG_RUN = "pi-subagents:bg-run"

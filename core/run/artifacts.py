@@ -16,7 +16,7 @@ from .. import paths
 from ..errors import LaunchError
 from ..system import files
 from ..system.directory import Directory, RefusedError, opened
-from ..text.decoding import UNDECODABLE, decode, decoded, why
+from ..text.decoder import UNDECODABLE, decode, decoded, why
 from . import own_copy, proven
 from .mark import Verifier, marked
 from .model import (
@@ -34,7 +34,7 @@ from .model import (
     Whole,
     newer_schema,
 )
-from .restoring import move_forged
+from .repair import move_forged
 
 T = TypeVar("T")
 Record = TypeVar("Record", RunMeta, RunResult)

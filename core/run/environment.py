@@ -12,7 +12,7 @@ import msgspec
 
 from .. import paths
 from ..system.processes import RUN_MARK
-from ..text.decoding import decode
+from ..text.decoder import decode
 from .model import RunMeta
 
 OTHER_REPOSITORY = frozenset({

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from ..system.line_file import LineTail
-from ..text.decoding import UNDECODABLE, decoder
+from ..text.decoder import UNDECODABLE, decoder
 from .changes import CheckResult
 from .model import (
     CheckState,

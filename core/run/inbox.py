@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from .. import paths
 from ..system import files
-from ..text.decoding import UNDECODABLE, decode
+from ..text.decoder import UNDECODABLE, decode
 from . import own_copy
 from .mark import Verifier, marked
 from .model import Verdict

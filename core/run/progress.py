@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from msgspec import Struct
 
-from ..text.decoding import encode_shown
+from ..text.decoder import encode_shown
 from ..text.plain import one_line, plain
 from .describe import BROKEN_OFF, WAITING, check_words
 from .events import (

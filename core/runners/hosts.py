@@ -20,7 +20,7 @@ from ..run.environment import own_variables
 from ..run.model import RunnerKind
 from ..system import files, processes
 from ..system.record import read_record
-from ..text.decoding import UNDECODABLE
+from ..text.decoder import UNDECODABLE
 
 if TYPE_CHECKING:
     from subprocess import Popen

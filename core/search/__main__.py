@@ -9,7 +9,7 @@ import sys
 import msgspec
 
 from ..errors import UsageError
-from ..text.decoding import UNDECODABLE, decode
+from ..text.decoder import UNDECODABLE, decode
 from .apart import SearchRequest
 from .pattern import Pattern
 from .scan import search

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 from msgspec import Struct
 
-from ..text.decoding import decoder
+from ..text.decoder import decoder
 from .pattern import Pattern
 from .scan import Cancelled, Found
 

@@ -16,7 +16,7 @@ from ..run.model import NO_PRESET
 from ..run.proven import counts
 from ..system.directory import Directory, opened
 from ..system.line_file import ENDLESS, HELD, LONGEST
-from ..text.decoding import UNDECODABLE, decoder
+from ..text.decoder import UNDECODABLE, decoder
 from ..text.plain import one_line, plain
 from .pattern import Pattern, Span
 from .texts import texts_of

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from typing import TypeVar, overload
 
-from ..text.decoding import UNDECODABLE, decode
+from ..text.decoder import UNDECODABLE, decode
 from . import files
 
 T = TypeVar("T")

@@ -19,7 +19,7 @@ from .. import paths
 from ..errors import SubdeckError
 from ..project.trash import size_of
 from ..system import files
-from ..text.decoding import UNDECODABLE, decode
+from ..text.decoder import UNDECODABLE, decode
 from .operation import BY_KIND, Act, ActKind, TakenBack, Undo
 
 KEPT = 24 * 3600.0

@@ -21,7 +21,7 @@ from ..git.program import GitError
 from ..git.snapshot import Store
 from ..run.changes import ChangedFile, Changes, FileStatus
 from ..run.snapshot import RunSnapshot
-from ..text.decoding import fit
+from ..text.decoder import fit
 from ..text.plain import one_line
 from . import acts
 from ._target import MERGED, half_done, is_untouched, reverse_files

@@ -11,7 +11,7 @@ from ..git.merges import commit
 from ..git.program import GitError
 from ..git.repository import Repository
 from ..run.snapshot import RunSnapshot
-from ..text.decoding import fit
+from ..text.decoder import fit
 from ..text.plain import one_line
 from . import acts
 from ._target import check_identity, remarks

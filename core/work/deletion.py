@@ -24,7 +24,7 @@ from ..run.describe import runs_word
 from ..run.model import PresetSource
 from ..system import files
 from ..system.log import log_fault
-from ..text.decoding import UNDECODABLE, fit
+from ..text.decoder import UNDECODABLE, fit
 from ..text.plain import one_line
 from . import acts, presence, remote
 from .acts import expire

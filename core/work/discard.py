@@ -12,7 +12,7 @@ from ..errors import SubdeckError
 from ..git.program import Git, GitError
 from ..run.snapshot import RunSnapshot
 from ..system import files
-from ..text.decoding import fit
+from ..text.decoder import fit
 from ..text.plain import one_line
 from . import acts
 from ._worktree_state import look

@@ -20,7 +20,7 @@ from ..git.program import Git, GitError
 from ..git.repository import Repository
 from ..git.snapshot import Store
 from ..run.snapshot import RunSnapshot
-from ..text.decoding import fit
+from ..text.decoder import fit
 from ..text.plain import one_line
 from . import acts
 from ._target import MERGED, check_free, check_ready, half_done, is_untouched, remarks, reverse_files, then_undo

@@ -13,7 +13,7 @@ from ..git.names import worded
 from ..git.program import GitError
 from ..git.worktrees import branches, check_branch, listed
 from ..run.snapshot import RunSnapshot
-from ..text.decoding import fit
+from ..text.decoder import fit
 from ..text.plain import one_line
 from . import acts
 from .operation import SAVE, Act, ActKind, Operation, Plan, TakenBack

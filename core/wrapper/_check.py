@@ -22,7 +22,7 @@ from ..system.log import log_fault
 from ..system.processes import RUN_MARK
 from ..system.spawn import Child
 from ..system.termination import UnseenError
-from ..text.decoding import decode
+from ..text.decoder import decode
 from ..text.plain import one_line, plain
 from ._containment import Containment
 from ._event_file import AppendedFile

@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 from .. import paths
 from ..run.mark import new_hash
-from ..run.restoring import moved_aside
+from ..run.repair import moved_aside
 from ..system import files
 from ..system.directory import opened
 

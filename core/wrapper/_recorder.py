@@ -19,7 +19,7 @@ from ..run.events import Baseline
 from ..run.model import RunMeta
 from ..system import processes
 from ..system.log import log_fault
-from ..text.decoding import decoded
+from ..text.decoder import decoded
 from ._wakeup import read_available
 
 BASELINE_S = 10.0

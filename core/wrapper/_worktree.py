@@ -80,7 +80,7 @@ class Worktree:
 
     def _made(self) -> tuple[str, tuple[str, ...]]:
         """Create it; return an error, empty on success, and notes on what was done."""
-        from ..text.decoding import UNDECODABLE, decode
+        from ..text.decoder import UNDECODABLE, decode
         from ..work.records import read_making
         from ..work.worktree import MAKING_S, Made, make
 

@@ -34,7 +34,7 @@ from ..run.events import (
     encode_event,
 )
 from ..run.model import LogCaps, NoticeLevel, RunMeta, Tools
-from ..run.restoring import restore
+from ..run.repair import restore
 from ..system import files
 from ..text.plain import one_line, plain
 from ._event_file import AppendedFile, EventFile

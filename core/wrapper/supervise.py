@@ -17,7 +17,7 @@ from ..run.events import Notice, Retry, RunEnded, SessionTold
 from ..run.mark import Verifier
 from ..run.model import Finalized, NoticeLevel, RunMeta, RunReason, RunResult
 from ..run.outcome import InvalidPayload, Outcome, StreamFacts, feedback, handed_over
-from ..run.restoring import restore
+from ..run.repair import restore
 from ..system import files
 from ..system.directory import Directory, opened
 from ..system.log import log_fault

@@ -31,7 +31,7 @@ NOUNS = {
         "system.files",
         "system.line_file",
         "system.record",
-        "text.decoding",
+        "text.decoder",
         "text.plain",
     )
 }

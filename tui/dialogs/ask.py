@@ -19,13 +19,13 @@ from ..keys.keymap import bindings
 from ..terminal.after_close import is_open
 from ..terminal.textual_internals import DialogScreen
 from ..text.format import brief_error, format_error
-from .loading import LoadingScreen
+from .data_screen import DataScreen
 
 TYPING_S = 1.0
 """Characters typed within this many seconds of each other count as text."""
 
 
-class ConfirmScreen(LoadingScreen[str, bool]):
+class ConfirmScreen(DataScreen[str, bool]):
     """Asks before an action that is hard to undo; returns True only for a yes."""
 
     BINDINGS = bindings(KeyContext.CONFIRM)

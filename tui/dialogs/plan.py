@@ -16,13 +16,13 @@ from ...core.work.operation import Operation, Plan
 from ..keys.command import KeyContext
 from ..keys.keymap import bindings
 from ..terminal.handover import edit_text
-from .loading import LoadingScreen
+from .data_screen import DataScreen
 
 MESSAGE_FILE = "COMMIT_EDITMSG"
 """Editors recognize this name."""
 
 
-class PlanScreen(LoadingScreen[Sequence[Plan], tuple[Sequence[Plan], str] | None]):
+class PlanScreen(DataScreen[Sequence[Plan], tuple[Sequence[Plan], str] | None]):
     """Shows plans once they are made; returns them with the commit message, or None for a no.
 
     A refused plan can only be read.

@@ -38,7 +38,7 @@ from ...core.run.model import OPERATOR, CheckState, MessageState, NoticeLevel, V
 from ...core.run.progress import ProgressFormatter, arguments_text
 from ...core.run.requests import decision_line, message_text, request_line, request_text
 from ...core.system.line_file import HELD
-from ...core.text.decoding import UNDECODABLE, indented
+from ...core.text.decoder import UNDECODABLE, indented
 from ...core.text.plain import one_line, plain
 from ..text.format import local_time
 

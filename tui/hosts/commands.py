@@ -46,7 +46,7 @@ class HostCommands(Commands):
 
     async def _read_hosts(self, screen: HostsScreen) -> None:
         """Query the hosts once, even if a relay is doing so."""
-        from ._asking import ask_hosts
+        from ._survey import ask_hosts
 
         screen.show_asking(True)
         try:
@@ -130,8 +130,8 @@ class HostCommands(Commands):
         from textual.content import Content
 
         from ..text.reports import check_lines, verdict
-        from ._asking import examine_host
         from ._figures import name_of
+        from ._survey import examine_host
 
         try:
             found = await self._bridge.call(examine_host, self._bridge.engine.cwd, host.name)

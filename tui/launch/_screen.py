@@ -30,6 +30,7 @@ from ..terminal.handover import edit_text
 from ..terminal.textual_internals import DialogScreen
 from ..text.format import format_error
 from ..widgets.form import ModelInput, PlainTextArea
+from ._early_screen import TypedTask
 from ._fields import LaunchFields
 from ._form import AUTO
 from ._inputs import PathInput
@@ -49,7 +50,6 @@ from ._start import (
 )
 from ._tasks import FILE_HINT, EarlierTask, EarlierTasksScreen, earlier_tasks, read_text
 from ._values import LaunchValues
-from ._waiting import TypedTask
 
 if TYPE_CHECKING:
     from textual.app import App

@@ -18,7 +18,7 @@ from textual.widgets.option_list import Option
 
 from ...core.errors import UsageError
 from ...core.text.plain import one_line, plain
-from ..dialogs.loading import LoadingScreen
+from ..dialogs.data_screen import DataScreen
 from ..keys.command import KeyContext
 from ..keys.keymap import bindings
 from ..text.cells import fit
@@ -73,7 +73,7 @@ PRESET_WIDTH = 16
 DAY_WIDTH = 10
 
 
-class EarlierTasksScreen(LoadingScreen[Sequence[EarlierTask], str]):
+class EarlierTasksScreen(DataScreen[Sequence[EarlierTask], str]):
     """Returns a task, or None. The cursor moves while words are typed."""
 
     CSS_PATH: ClassVar = ["../dialogs/dialogs.tcss", "launch.tcss"]

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from ...core.run.snapshot import RunSnapshot
     from ...core.spec.request import RunRequest
     from ..engine_api import EngineApi
+    from ._early_screen import EarlyScreen, TypedTask
     from ._form import LaunchForm
     from ._memory import Remembered
-    from ._waiting import TypedTask, WaitingScreen
 
 LAUNCH = KeyContext.LAUNCH
 Reused = Literal["nothing", "context", "session", "everything"]
@@ -63,7 +63,7 @@ def needs_conversation(context: ActionContext) -> str:
 class LaunchCommands(Commands):
     """Each ends with the cursor on the launched run."""
 
-    opens = ("._form", "._memory", "._start", "._waiting")
+    opens = ("._form", "._memory", "._start", "._early_screen")
 
     @cached_property
     def _remembered(self) -> Remembered:
@@ -87,15 +87,15 @@ class LaunchCommands(Commands):
 
     def _once_presets_are_read(self, then: Callable[[TypedTask], None]) -> None:
         """Do this now, or after the presets are read: until then another dialog takes the task."""
-        from ._waiting import ACTIONS, TypedTask, WaitingScreen
+        from ._early_screen import ACTIONS, EarlyScreen, TypedTask
 
         if self._deck.presets.known.is_set():
             then(TypedTask())
             return
-        screen = WaitingScreen(self._keys_line(LAUNCH, only=ACTIONS), then, self._keep_unsent)
+        screen = EarlyScreen(self._keys_line(LAUNCH, only=ACTIONS), then, self._keep_unsent)
         self.spawn(self._proceed, screen, self.app.push_screen(screen))
 
-    async def _proceed(self, screen: WaitingScreen, mounted: AwaitMount) -> None:
+    async def _proceed(self, screen: EarlyScreen, mounted: AwaitMount) -> None:
         await mounted  # the presets may be read before the dialog has its fields
         await self._deck.presets.known.wait()
         screen.proceed()
@@ -113,9 +113,9 @@ class LaunchCommands(Commands):
 
     def ask(self, preset: Preset | None, reuse: Reused = "nothing", *, typed: TypedTask | None = None) -> None:
         """Open the dialog at once: no key typed after this one may reach the deck."""
+        from ._early_screen import TypedTask
         from ._form import LaunchForm, Reuse
         from ._screen import LaunchScreen
-        from ._waiting import TypedTask
 
         engine, run = self._bridge.engine, self._deck.run
         marked = [target for target in self._deck.runs.targets if target != run]

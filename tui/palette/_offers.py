@@ -14,7 +14,7 @@ from ...core.config.settings import Settings
 from ...core.run.describe import state
 from ...core.run.model import RunStatus
 from ...core.system.files import write_new
-from ...core.text.decoding import encode_shown
+from ...core.text.decoder import encode_shown
 from ...core.text.plain import one_line
 from ..keys.command import PANES, Action
 from ..keys.keymap import key_label, said

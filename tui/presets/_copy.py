@@ -17,7 +17,7 @@ from ...core.errors import SubdeckError
 from ...core.models.catalog import INHERIT
 from ...core.run.model import PresetSource
 from ...core.text.plain import one_line
-from ..dialogs.loading import LoadingScreen
+from ..dialogs.data_screen import DataScreen
 from ..feed.bridge import Bridge
 from ..keys.command import KeyContext
 from ..keys.keymap import bindings
@@ -70,7 +70,7 @@ def write_copy(engine: EngineApi, template: Template, name: str, where: str, mod
     return duplicate(template.preset, name, directory)
 
 
-class CopyPresetScreen(LoadingScreen[Template, tuple[str, str]]):
+class CopyPresetScreen(DataScreen[Template, tuple[str, str]]):
     """Returns the preset's name and the path of the copy, or None."""
 
     BINDINGS = bindings(KeyContext.COPY)

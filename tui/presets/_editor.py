@@ -20,7 +20,7 @@ from textual.worker import Worker
 from ...core.errors import ContentError, SubdeckError
 from ...core.text.plain import decode_unsafe, display_encoded, encode_unsafe, one_line
 from ..dialogs.ask import ConfirmScreen
-from ..dialogs.loading import LoadingScreen
+from ..dialogs.data_screen import DataScreen
 from ..feed.bridge import Bridge
 from ..keys.command import KeyContext
 from ..keys.keymap import bindings
@@ -43,7 +43,7 @@ OVERWRITE, RELOAD = "overwrite", "reload"
 """For a file that has changed: overwrite it with the editor's text, or reload it, which undo reverts."""
 
 
-class PresetEditorScreen(LoadingScreen[Draft, str]):
+class PresetEditorScreen(DataScreen[Draft, str]):
     """Returns the path of the written file, or None."""
 
     BINDINGS = bindings(KeyContext.EDIT)

@@ -17,7 +17,7 @@ from ...paths import hex_digest
 from ...run.environment import child_environment, own_variables
 from ...system import files
 from ...system.record import read_record
-from ...text.decoding import UNDECODABLE, decode
+from ...text.decoder import UNDECODABLE, decode
 from ...text.plain import one_line
 from .._json_lines import mapping
 from ..child import Command, Start, existing

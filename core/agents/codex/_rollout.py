@@ -6,7 +6,7 @@ import os
 import re
 
 from ...system import files
-from ...text.decoding import UNDECODABLE, decode
+from ...text.decoder import UNDECODABLE, decode
 from .._json_lines import mapping
 from ._items import Tokens
 from ._program import home

@@ -13,7 +13,7 @@ from ...errors import UsageError
 from ...models.catalog import LEVELS, Catalog, Listing, Model, split_thinking
 from ...run.model import Permissions, PromptMode
 from ...system import files
-from ...text.decoding import UNDECODABLE
+from ...text.decoder import UNDECODABLE
 from ...text.plain import one_line
 from .._json_lines import decode, items, mapping, string
 from .._model_source import REFRESH, AsksForModels, refused

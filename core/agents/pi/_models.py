@@ -15,7 +15,7 @@ from ...errors import ContentError
 from ...models.catalog import BUILT_IN, Listing, Model, Price
 from ...system import files
 from ...system.record import read_record
-from ...text.decoding import UNDECODABLE, decode, why
+from ...text.decoder import UNDECODABLE, decode, why
 from ...text.plain import one_line, plain
 from .._json_lines import amount, count, items, mapping
 from .._model_source import program_key, refused

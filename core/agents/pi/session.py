@@ -19,7 +19,7 @@ from ...errors import UsageError
 from ...system.directory import RefusedError
 from ...system.files import open_regular
 from ...system.line_file import CHUNK, Line, lines_backward
-from ...text.decoding import UNDECODABLE, decoder, fit
+from ...text.decoder import UNDECODABLE, decoder, fit
 from .._json_lines import decode, items, mapping, string
 from ..history import Block, History, Message, Text, Thinking, ToolOutput, ToolUse, Turn
 

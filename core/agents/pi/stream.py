@@ -28,7 +28,7 @@ from ...run.events import (
 )
 from ...run.model import NoticeLevel
 from ...run.outcome import FINALIZE_TOOL, fault_of
-from ...text.decoding import UNDECODABLE, decoder
+from ...text.decoder import UNDECODABLE, decoder
 from ...text.plain import one_line
 from .._diffs import diff_of_pi
 from .._figures import MOST_MS, MOST_TRIES, whole

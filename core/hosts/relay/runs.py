@@ -24,7 +24,7 @@ from ...run.outcome import stopped
 from ...run.proven import has_result
 from ...system import files
 from ...system.directory import opened
-from ...text.decoding import UNDECODABLE, decode, why
+from ...text.decoder import UNDECODABLE, decode, why
 from ...text.plain import one_line
 from .._mirror import AT_END, GROWING, MOST_BYTES, is_mirrored
 from ..protocol import Chunk, Have

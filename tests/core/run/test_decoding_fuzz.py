@@ -53,7 +53,7 @@ from subdeck.core.run.markdown import run_markdown
 from subdeck.core.run.model import LogCaps, NoticeLevel, PresetSource, RunMeta, RunReason, RunResult, RunStatus
 from subdeck.core.run.outcome import decide
 from subdeck.core.run.progress import ProgressFormatter
-from subdeck.core.text.decoding import UNDECODABLE, decode, encode_shown, why
+from subdeck.core.text.decoder import UNDECODABLE, decode, encode_shown, why
 from subdeck.core.text.plain import one_line, plain
 from subdeck.core.wrapper._intake import Intake
 from subdeck.core.wrapper.records import Records

@@ -10,7 +10,7 @@ import pytest
 from subdeck.core import paths
 from subdeck.core.paths import Project
 from subdeck.core.run import own_copy
-from subdeck.core.run.restoring import restore
+from subdeck.core.run.repair import restore
 
 from tests.factories import make_run
 

@@ -13,7 +13,7 @@ PROGRAM = """
 import sys, threading
 from types import ModuleType
 
-from subdeck.core.text.decoding import decode, fit
+from subdeck.core.text.decoder import decode, fit
 
 TYPES = '''
 from __future__ import annotations

@@ -16,8 +16,8 @@ from subdeck.tui.app import SubdeckApp
 from subdeck.tui.dialogs.ask import QuitScreen
 from subdeck.tui.dialogs.reader import RefusalScreen
 from subdeck.tui.feed.messages import PresetsRead
+from subdeck.tui.launch._early_screen import EarlyScreen
 from subdeck.tui.launch._screen import LaunchScreen
-from subdeck.tui.launch._waiting import WaitingScreen
 
 from ..fake_engine import FakeEngine, a_preset, a_run
 from ..launch_dialog import dialog_of
@@ -194,7 +194,7 @@ async def test_launching_waits_for_the_presets() -> None:
     engine = FakeEngine(presets=[a_preset()])
     async with opened_before_presets(engine) as (deck, disk):
         await deck.press("n")
-        await deck.until(lambda: isinstance(deck.app.screen, WaitingScreen), "the dialog")
+        await deck.until(lambda: isinstance(deck.app.screen, EarlyScreen), "the dialog")
         await deck.type(SENTENCE)
         await deck.press("ctrl+s")
         await deck.until_text("The run launches when they are ready")
@@ -211,7 +211,7 @@ async def test_presets_that_are_read_while_the_dialog_opens() -> None:
         await deck.until(deck.main.presets.known.is_set, "the presets")
         deck.main.presets.known.clear()
         deck.main.action_act("launch")
-        assert isinstance(deck.app.screen, WaitingScreen)
+        assert isinstance(deck.app.screen, EarlyScreen)
         assert not deck.app.screen.is_mounted
         deck.main.show_presets(PresetsRead(engine.catalog))
         await deck.until_text("Launch repo-scout")
@@ -270,7 +270,7 @@ async def test_a_follow_up_waits_for_the_presets() -> None:
     async with opened(engine) as deck:
         deck.main.presets.known.clear()
         await deck.press("2", "s")
-        await deck.until(lambda: isinstance(deck.app.screen, WaitingScreen), "the waiting dialog")
+        await deck.until(lambda: isinstance(deck.app.screen, EarlyScreen), "the waiting dialog")
         await deck.type("more")
         deck.main.show_presets(PresetsRead(engine.catalog))
         await deck.until_text("Follow up with repo-scout")

@@ -41,8 +41,8 @@ WAYS: dict[str, tuple[str, ...]] = {
 }
 """The keys by which each dialog is opened from the deck of `an_engine`."""
 
-ELSEWHERE = {"ChangedFileScreen", "DialogScreen", "LoadingScreen", "PickScreen", "PlanScreen", "WaitingScreen"}
-"""DialogScreen and LoadingScreen are bases; the tests of the preset editor, of answers, of taking over and of the
+ELSEWHERE = {"ChangedFileScreen", "DialogScreen", "DataScreen", "PickScreen", "PlanScreen", "EarlyScreen"}
+"""DialogScreen and DataScreen are bases; the tests of the preset editor, of answers, of taking over and of the
 first minute open the others."""
 
 

@@ -14,9 +14,9 @@ from subdeck.core.doctor import Check, State
 from subdeck.core.errors import SubdeckError
 from subdeck.core.paths import Project
 from subdeck.core.run.hosts import HostState, HostStates, write_host_states
-from subdeck.tui.hosts._asking import Examined, ask_hosts, examine_host
 from subdeck.tui.hosts._figures import Reach, back_texts, figures, lost_texts
 from subdeck.tui.hosts._rows import Shown, cells, facts, heading, layout
+from subdeck.tui.hosts._survey import Examined, ask_hosts, examine_host
 from subdeck.tui.hosts.screen import HostsScreen, empty_lines, fault_lines
 
 from ..deck.test_hostile_text import HOSTILE
@@ -234,7 +234,7 @@ async def test_hosts_are_asked_where_no_relay_does(project_dir: Path, monkeypatc
         asked.append(cwd)
         return told(a_host(f"h{len(asked):02}"), at=datetime.now(UTC))
 
-    monkeypatch.setattr("subdeck.tui.hosts._asking.ask_hosts", ask_hosts)
+    monkeypatch.setattr("subdeck.tui.hosts._survey.ask_hosts", ask_hosts)
     hosts = Hosts(project_dir, a_run(1), hosts=HostsSettings(ssh=("me@h01",)))
     hosts.tell(a_host("h00"), at=NOW - timedelta(days=1))
     async with opened(hosts.engine, (80, 24)) as deck:
@@ -250,7 +250,7 @@ async def test_hosts_are_asked_where_no_relay_does(project_dir: Path, monkeypatc
 async def test_a_read_only_app_asks_nobody(project_dir: Path, monkeypatch: pytest.MonkeyPatch, key: str) -> None:
     """It shows what is told, and starts no command that could write."""
     for name in ("ask_hosts", "examine_host"):
-        monkeypatch.setattr(f"subdeck.tui.hosts._asking.{name}", lambda *_: pytest.fail("somebody was asked"))
+        monkeypatch.setattr(f"subdeck.tui.hosts._survey.{name}", lambda *_: pytest.fail("somebody was asked"))
     hosts = Hosts(project_dir, a_run(1), hosts=HostsSettings(ssh=("me@h01",)))
     hosts.tell(a_host("h07"), at=NOW - timedelta(days=1))
     async with opened(hosts.engine, (80, 24), readonly=True) as deck:
@@ -263,7 +263,7 @@ async def test_a_read_only_app_asks_nobody(project_dir: Path, monkeypatch: pytes
 
 async def test_hosts_that_cannot_be_asked(project_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """What went wrong is said, and how one finds out more."""
-    monkeypatch.setattr("subdeck.tui.hosts._asking.PROGRAM", "import sys; sys.exit('no route')")
+    monkeypatch.setattr("subdeck.tui.hosts._survey.PROGRAM", "import sys; sys.exit('no route')")
     hosts = Hosts(project_dir, a_run(1), hosts=HostsSettings(ssh=("me@h01",)))
     hosts.engine.cwd = str(project_dir)
     async with opened(hosts.engine, (80, 24)) as deck:
@@ -277,7 +277,7 @@ async def test_the_doctor_of_a_host(project_dir: Path, monkeypatch: pytest.Monke
     """A key shows what is wrong with the host at the cursor, and what mends it."""
     spool = Check("spool", State.PROBLEM, "/tmp/spool cannot be written", "chmod u+w /tmp/spool")
     found = (Examined(None, (Check("tls", State.OK, "fine"),)), Examined("h07", (spool,)))
-    monkeypatch.setattr("subdeck.tui.hosts._asking.examine_host", lambda _, name: found if name == "h07" else ())
+    monkeypatch.setattr("subdeck.tui.hosts._survey.examine_host", lambda _, name: found if name == "h07" else ())
     hosts = Hosts(project_dir, a_run(1))
     hosts.tell(a_host("h07"))
     async with opened(hosts.engine, (80, 24)) as deck:

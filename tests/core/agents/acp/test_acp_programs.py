@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from subdeck.core.acp_bridge._opening import words_of
+from subdeck.core.acp_bridge._handshake import words_of
 from subdeck.core.agents.acp._programs import COPILOT, GEMINI, OPENCODE, OTHER, QWEN, Program, program_in
 from subdeck.core.agents.acp._stream import AcpStream
 from subdeck.core.agents.acp.agent import AGENT

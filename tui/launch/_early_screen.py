@@ -31,7 +31,7 @@ class TypedTask(Struct, frozen=True):
     """Whether the launch key was also pressed."""
 
 
-class WaitingScreen(DialogScreen[None]):
+class EarlyScreen(DialogScreen[None]):
     """Takes the task until `proceed` is called, and passes it to the dialog that replaces it."""
 
     CSS_PATH: ClassVar = ["../dialogs/dialogs.tcss", "launch.tcss"]

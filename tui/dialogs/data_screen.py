@@ -17,7 +17,7 @@ Data = TypeVar("Data")
 Result = TypeVar("Result")
 
 
-class LoadingScreen(DialogScreen[Result], Generic[Data, Result]):
+class DataScreen(DialogScreen[Result], Generic[Data, Result]):
     """Reads its data after it was pushed, and closes with an error message if that fails.
 
     Keys typed before that wait for the data: none is lost, and none reaches the screen below.

@@ -40,7 +40,7 @@ def write_out(data: bytes) -> None:
         view = view[os.write(1, view) :]
 
 
-class Opening:
+class Handshake:
     """Opens or continues a session, and begins its first turn."""
 
     def __init__(self, agent: Popen[bytes]) -> None:

@@ -11,8 +11,8 @@ from subprocess import PIPE, Popen
 from typing import Any
 
 import pytest
-from subdeck.core.acp_bridge import _opening
-from subdeck.core.acp_bridge._opening import Opening, Refused
+from subdeck.core.acp_bridge import _handshake
+from subdeck.core.acp_bridge._handshake import Handshake, Refused
 from subdeck.core.acp_bridge._options import OptionError, choose
 from subdeck.core.acp_bridge._wishes import Wishes
 from subdeck.core.agents.acp._programs import bridge_command
@@ -36,14 +36,14 @@ UPDATE = {"method": "session/update", "params": {"update": {}}}
 def written(monkeypatch: pytest.MonkeyPatch) -> list[bytes]:
     """The output to stdout."""
     pieces: list[bytes] = []
-    monkeypatch.setattr(_opening, "write_out", pieces.append)
+    monkeypatch.setattr(_handshake, "write_out", pieces.append)
     return pieces
 
 
-def opened(*answers: list[Any], resume: str = "", option: tuple[str, str] | None = None) -> Opening:
+def opened(*answers: list[Any], resume: str = "", option: tuple[str, str] | None = None) -> Handshake:
     agent = Popen([sys.executable, "-I", "-S", "-c", AGENT, json.dumps(answers)], stdin=PIPE, stdout=PIPE, bufsize=0)
     try:
-        begun = Opening(agent)
+        begun = Handshake(agent)
         begun.begin([], resume, fills_forms=False)
         if option:
             choose(begun, *option)
@@ -72,11 +72,11 @@ def test_a_new_session_stands_for_another(written: list[bytes]) -> None:
         stdout=PIPE,
         bufsize=0,
     )
-    begun = Opening(agent)
+    begun = Handshake(agent)
     begun.begin([], "s1", fills_forms=False, reopens=True)
     agent.communicate()
     assert (True, {"sessionId": "s2"}) == (begun.is_reopened, begun.session)
-    assert _opening.REOPENED in written
+    assert _handshake.REOPENED in written
 
 
 def test_what_goes_before_a_task(tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ GROUPS = [{"options": [{"value": "p/small"}]}, {"options": [{"value": "large"}]}
 MODELS = {"id": "m", "type": "select", "category": "model", "options": GROUPS}
 
 
-def chosen(category: str, wanted: str, session: dict[str, Any], *answers: dict[str, Any]) -> Opening:
+def chosen(category: str, wanted: str, session: dict[str, Any], *answers: dict[str, Any]) -> Handshake:
     """Open a session and choose one of its options."""
     return opened([ABOUT], [{"result": session}], *([answer] for answer in answers), option=(category, wanted))
 

@@ -28,12 +28,12 @@ LIKE_IT = re.compile("json|msgspec|yaml|Unicode|decode")
 """Every decoding has one of these in its text; searching for them is far faster than parsing a module."""
 
 ALLOWED = {
-    "core/text/decoding.py": "the one place",
+    "core/text/decoder.py": "the one place",
     "core/config/yaml_tree.py": "the one place for YAML and for whole text files",
     "core/presets/write.py": "takes apart frontmatter that yaml_tree has parsed before",
     "core/acp_bridge/__main__.py": "what its wrapper says in the first line of stdin",
     "core/acp_bridge/_wishes.py": "the servers that its wrapper names in the arguments",
-    "core/acp_bridge/_opening.py": "the first answers of an agent, before a library for it is there",
+    "core/acp_bridge/_handshake.py": "the first answers of an agent, before a library for it is there",
     "core/acp_bridge/_session.py": "what its own SDK is about to write",
     "core/acp_bridge/_dialogue.py": "a program of its own, which its wrapper alone talks to",
     "core/agents/pi/session.py": "ASCII that a pattern matched",
