@@ -1,4 +1,4 @@
-"""Commands of subdeck, run by a process that has loaded it: in a test of several commands their starts took longest."""
+"""Commands of subdeck, run by a loaded process: in a test of several commands their starts took longest."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from .isolation import MARKER
 PROGRAM = Path(__file__).parent / "children" / "commands.py"
 PATIENCE_S = 60.0
 RUN_MARK = "SUBDECK_RUN_ID"
-"""The mark of a run's processes, `processes.RUN_MARK`: nothing of subdeck is loaded here."""
+"""The mark of a run's processes, `processes.RUN_MARK`, repeated here to load nothing of subdeck."""
 
 
 class Commands:
-    """Runs each command in a process of its own, with this process's environment of that moment.
+    """Runs each command in its own process, with this process's current environment.
 
-    What runs them is started when it is first needed, and again after a test has ended all processes below this one.
+    Its server process starts at the first use, and again after a test has ended all processes below this one.
     """
 
     def __init__(self) -> None:
@@ -34,7 +34,7 @@ class Commands:
         self._directory = tempfile.mkdtemp()
         self._address = ""
         self._environment = dict(os.environ)
-        """What it is started with is the session's, not that of the test that needs it."""
+        """The session's environment at the start of the server, not that of the first test that needs it."""
 
     def run(self, *words: str | bytes, cwd: Path, stdin: bytes = b"", **environment: str) -> Done:
         """Run one command to its end."""
@@ -60,7 +60,7 @@ class Commands:
             return Done(code, stdout.read().decode(), stderr.read().decode())
 
     def close(self) -> None:
-        """End what runs them."""
+        """End the server process."""
         process, self._process = self._process, None
         if process is not None:
             process.communicate()
@@ -81,7 +81,7 @@ class Commands:
 
 @contextmanager
 def _pipe_of(content: bytes) -> Iterator[int]:
-    """Give the end of a pipe from which this can be read; it needs not be."""
+    """Return the end of a pipe from which this content can be read; nothing requires reading it."""
     to_read, to_write = os.pipe()
 
     def feed() -> None:

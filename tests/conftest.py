@@ -29,21 +29,21 @@ from .house.set_up import (
     node_version,
 )
 
-# The same examples everywhere, however slow the machine: what fails, fails again.
+# The same examples everywhere, however slow the machine is: a failure can be repeated.
 hypothesis.settings.register_profile("subdeck", derandomize=True, deadline=None, database=None)
 hypothesis.settings.load_profile("subdeck")
 
-# `make clean` removes it; without it every worker compiles all test modules anew.
+# `make clean` removes it; without it every worker compiles all test modules again.
 sys.dont_write_bytecode = False
 
 PI_PROGRAM = "node_modules/.bin/pi"
 SESSION_WORLD = pytest.StashKey[Path]()
 
 MARKS_OF_FIXTURES = {"pi_executable": "pi", "claude_executable": "agents", "codex_executable": "agents"}
-"""What asks for one of these gets the mark, wherever it is."""
+"""Tests with one of these fixtures get its mark."""
 
 MAY_START = frozenset({"processes", "tmux", "pi", "agents", "npm", "cluster", "app"})
-"""Marks of the tests that may start processes: `make quick` leaves them out."""
+"""Marks of tests that may start processes; `make quick` skips them."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -54,7 +54,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Leave the real world before any test module is imported."""
+    """Isolate this process before any test module is imported."""
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(isolation.PLACE))
     gc.disable()  # until all tests are collected, which makes hardly any garbage
     isolation.reset_signals()
@@ -67,9 +67,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_finish() -> None:
-    """Look for garbage in what tests leave, not in the tests themselves, and not as often.
+    """Collect garbage of the tests, not the tests themselves, and less often.
 
-    One app is a cycle of some 100,000 objects: by Python's own measure a fifth of the time went into looking at them.
+    One app is a cycle of some 100,000 objects: with Python's default thresholds a fifth of the time went into
+    collections.
     """
     gc.collect()
     gc.freeze()
@@ -78,14 +79,14 @@ def pytest_collection_finish() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what asks for the program of a real agent. All else says at the test or the module what it needs.
+    """Mark tests that use a real agent's program; other marks are set by the test or module.
 
-    A test that runs another's program is run once more where it fails: we can neither hurry nor mend that one. The
-    summary names the test. What runs our programs alone is not, in a real terminal either.
+    A test with another project's program is run again if it fails, because we can neither speed up nor fix that
+    program; the summary names the test. Tests with only our programs are never run again, not even in a real terminal.
 
-    What runs real agents below the engine is left out of `make test`: tests/contract proves the same with scripted
-    ones, and `make check` compares the code with the one that `make agents` last passed with. So are most real parents,
-    whose calls the tests of the tools make without them.
+    Tests with real agents below the engine are not part of `make test`: tests/contract checks the same with scripted
+    ones, and `make check` compares the code with the last one that passed `make agents`. Most tests with real parents
+    are left out too, because the tool tests make their calls without them.
     """
     for item in items:
         for fixture in MARKS_OF_FIXTURES.keys() & getattr(item, "fixturenames", ()):
@@ -104,8 +105,8 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def session_leaves_nothing(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """What fixtures of a wider scope start must be gone when the session ends."""
-    tmp_path_factory.getbasetemp()  # settles where tmp_path lives before tempfile is turned to a world
+    """The processes started by session fixtures must be gone when the session ends."""
+    tmp_path_factory.getbasetemp()  # fixes the place of tmp_path before tempfile is redirected to a world
     session_id = f"session-{secrets.token_hex(8)}"
     os.environ[isolation.MARKER] = session_id
     yield
@@ -116,12 +117,12 @@ def session_leaves_nothing(pytestconfig: pytest.Config, tmp_path_factory: pytest
 
 @pytest.fixture(autouse=True)
 def world(session_leaves_nothing: None, request: pytest.FixtureRequest) -> Iterator[Path]:
-    """Give the test an environment and a working directory of its own.
+    """Give the test its own environment and working directory.
 
-    Fail it for processes that it leaves, and for those that it starts without a mark that says so.
+    Fail it for processes that it leaves behind, and for processes that it starts without the required mark.
     """
     if "tmp_path" in request.fixturenames:
-        request.getfixturevalue("tmp_path")  # made first, so removed last: when no process is left that writes there
+        request.getfixturevalue("tmp_path")  # made first, so removed last: when no process writes there any more
     test_id = secrets.token_hex(8)
     root = isolation.new_world()
     others = isolation.pids()
@@ -136,7 +137,7 @@ def world(session_leaves_nothing: None, request: pytest.FixtureRequest) -> Itera
     finally:
         started = list(isolation.started)
         if isolation.connected:
-            gc.collect()  # a connection that was left open is told of now, and not in some later test
+            gc.collect()  # an open connection is reported now, and not in some later test
         isolation.end_tmux_servers(root)
         left = isolation.end_left_overs(test_id, others)
         os.chdir(directory)
@@ -151,7 +152,7 @@ def world(session_leaves_nothing: None, request: pytest.FixtureRequest) -> Itera
 
 @pytest.fixture(scope="session")
 def commands(session_leaves_nothing: None) -> Iterator[Commands]:
-    """What runs commands of subdeck without loading it for each."""
+    """The process that runs subdeck commands without loading it for each."""
     ready = Commands()
     yield ready
     ready.close()
@@ -165,7 +166,7 @@ def home(world: Path) -> Path:
 
 @pytest.fixture
 def project_dir(tmp_path: Path) -> Path:
-    """An empty project: a directory with a `.git` that has a HEAD, kept by pytest when the test fails."""
+    """An empty project: a directory with a `.git` that has a HEAD, kept by pytest if the test fails."""
     project = tmp_path / "project"
     (project / ".git").mkdir(parents=True)
     (project / ".git" / "HEAD").write_text("ref: refs/heads/main\n")
@@ -175,7 +176,7 @@ def project_dir(tmp_path: Path) -> Path:
 @pytest.fixture
 def pi_executable(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """The real pi that `make test` installs; with `EITHER_PI` of `tests/real/lab.py`, the newer one."""
-    monkeypatch.setenv("NODE_COMPILE_CACHE", str(CACHE / "node"))  # else it compiles itself in each test
+    monkeypatch.setenv("NODE_COMPILE_CACHE", str(CACHE / "node"))  # otherwise it compiles itself in each test
     if getattr(request, "param", PI_VERSION) == NEW_PI_VERSION:
         return _new_pi(monkeypatch)
     named = os.environ.get("SUBDECK_TEST_PI") or str(PI_HOME / PI_PROGRAM)
@@ -204,7 +205,7 @@ def _agent(name: str) -> str:
 
 
 def _new_pi(monkeypatch: pytest.MonkeyPatch) -> str:
-    """Put the node that pi 1.x needs first on PATH; skip the test where one of the two is missing."""
+    """Put the node for pi 1.x first on PATH; skip the test if either is missing."""
     program = NEW_PI_HOME / PI_PROGRAM
     if not os.access(program, os.X_OK):
         pytest.skip(f"pi {NEW_PI_VERSION} could not be installed here")

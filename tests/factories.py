@@ -1,4 +1,4 @@
-"""Make engines, requests and runs for tests; children are the small programs in `tests/children`."""
+"""Make engines, requests and runs for tests; agents are the small programs in `tests/children`."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ RECORDER = (sys.executable, "-I", "-S", str(CHILDREN / "recorder.py"))
 BRIEF = (str(CHILDREN / "brief.sh"),)
 
 GRACE = 0.2
-"""Seconds between the steps that end a child, so that tests of the last step stay short."""
+"""Seconds between the steps that end an agent, so that tests of the last step stay short."""
 
 
 def write_settings(command: Sequence[str] = PUPPET, **others: Any) -> None:
-    """Set up the agent `puppet` with this command in the private home; `others` are further keys."""
+    """Configure the agent `puppet` with this command in the private home; `others` are further keys."""
     settings = {
         "agents": {"puppet": {"command": list(command)}},
         "agent": "puppet",
@@ -58,7 +58,7 @@ def open_engine(
 
 
 def run_wrappers_with(monkeypatch: pytest.MonkeyPatch, change: str) -> None:
-    """Change something, in code, in the wrappers that are started from now on."""
+    """Run this code in wrappers started from now on, to change them."""
     code = f"""
 import sys
 from subdeck.core.run import artifacts
@@ -72,7 +72,7 @@ sys.exit(main(sys.argv[1:]))
 
 
 def request(*script: str, **others: Any) -> RunRequest:
-    """Ask for an ad hoc run of the puppet; each argument is one of its commands."""
+    """Return the request for a one-off run of the puppet; each argument is one of its commands."""
     return RunRequest(task="\n".join(script), **others)
 
 
@@ -105,7 +105,7 @@ def events_of(engine: Engine, run: RunSnapshot) -> list[Event]:
 
 
 def started(engine: Engine, run: RunSnapshot) -> RunStarted:
-    """Wait for the first start of the child, and answer what was written about it."""
+    """Wait for the first start of the agent, and return its recorded facts."""
 
     def first() -> RunStarted | None:
         return next((event for event in events_of(engine, run) if isinstance(event, RunStarted)), None)
@@ -118,7 +118,7 @@ def run_dir(engine: Engine, run: RunSnapshot) -> Path:
 
 
 def copy_run(engine: Engine, run: RunSnapshot, copy: Path) -> None:
-    """Copy the directory of a run that has ended, once its wrapper has tidied it up."""
+    """Copy the directory of a finished run, after its wrapper has tidied up."""
     wait_until_gone(started(engine, run).pid)
     shutil.copytree(run_dir(engine, run), copy)
 
@@ -129,7 +129,7 @@ def pid_in(path: Path) -> int:
 
 
 def lives(pid: int) -> bool:
-    """Return whether a process runs; one that only waits to be reaped does not."""
+    """Return whether a process runs; a zombie does not."""
     began = processes.start_time(pid)
     return began is not None and processes.is_alive(pid, began)
 
@@ -140,13 +140,13 @@ def wait_until_gone(*pids: int) -> None:
 
 
 def write_runner(run_dir: str | Path, facts: RunnerFacts) -> None:
-    """Write who holds a run, which its wrapper does by hand."""
+    """Write a run's runner facts, instead of its wrapper."""
     files.write_whole(os.path.join(run_dir, paths.RUNNER), msgspec.json.encode(facts))
     own_copy.write(str(run_dir), paths.RUNNER, msgspec.json.encode(facts))
 
 
 def make_meta(run_id: str | None = None, **others: Any) -> RunMeta:
-    """Make the meta of a run that nobody launched."""
+    """Make the meta of a run that was never launched."""
     known: dict[str, Any] = {
         "task": "answer ok",
         "cwd": os.getcwd(),
@@ -160,7 +160,7 @@ def make_meta(run_id: str | None = None, **others: Any) -> RunMeta:
 
 
 def make_run(project: paths.Project, meta: RunMeta | None = None, *, bell: bool = True) -> tuple[RunMeta, int]:
-    """Make the directory of a run that has no wrapper yet; return its meta and the descriptor that holds its lock."""
+    """Make the directory of a run without a wrapper; return its meta and the locked descriptor."""
     meta = meta or make_meta()
     lock = artifacts.create_run(project.runs, meta, meta.task)
     if bell:
@@ -175,7 +175,7 @@ def make_result(run_id: str, reason: RunReason = RunReason.DONE, **others: Any) 
 
 
 def make_finished(project: paths.Project, meta: RunMeta | None = None, **result: Any) -> RunMeta:
-    """Make the directory of a run that has ended."""
+    """Make the directory of a finished run."""
     meta, lock = make_run(project, meta, bell=False)
     os.close(lock)
     artifacts.write_result(project.run_dir(meta.run_id), make_result(meta.run_id, **result))
@@ -183,7 +183,7 @@ def make_finished(project: paths.Project, meta: RunMeta | None = None, **result:
 
 
 def rewrite_meta(run_dir: str | Path, **fields: Any) -> None:
-    """Change the record of a run as this user's subdeck would; it carries the mark again."""
+    """Change and sign a run's record, like this user's subdeck."""
     path = Path(run_dir, paths.META)
     record = json.loads(path.read_bytes()) | fields
     record.pop("mark", None)
@@ -191,7 +191,7 @@ def rewrite_meta(run_dir: str | Path, **fields: Any) -> None:
 
 
 def make_snapshot(meta: RunMeta | None = None, status: str = "completed", **fields: Any) -> RunSnapshot:
-    """Make the snapshot of a run in this status; `fields` are those of the snapshot and of its state."""
+    """Make the snapshot of a run with this status; `fields` belong to the snapshot and its state."""
     own = {name: fields.pop(name) for name in RunSnapshot.__struct_fields__ if name in fields}
     return RunSnapshot(meta=meta or make_meta(), state=make_state(status, **fields), **own)
 
@@ -220,5 +220,5 @@ def end_of(run: RunSnapshot) -> Ended:
 
 
 def ahead_of(run: RunSnapshot) -> int | None:
-    """Return how many runs go before a queued one; None for any other."""
+    """Return the number of runs before a queued one; None for any other run."""
     return run.state.ahead if isinstance(run.state, Queued) else None

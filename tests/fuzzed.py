@@ -1,4 +1,4 @@
-"""Bytes that a decoder may meet: JSON of any kind, and what is right but for some damage."""
+"""Input for decoders: arbitrary JSON, and valid documents with some damage."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import HealthCheck, settings, strategies as st
 
 EXAMPLES = int(os.environ.get("SUBDECK_FUZZ_EXAMPLES", "100"))
-"""Of each test; `make fuzz` asks for more."""
+"""The number of examples of each test; `make fuzz` sets more."""
 
 fuzzed = settings(max_examples=EXAMPLES, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
@@ -38,7 +38,7 @@ LEAVES = st.none() | st.booleans() | NUMBERS | TEXTS
 VALUES: st.SearchStrategy[Any] = st.recursive(
     LEAVES, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXTS, inner, max_size=4), max_leaves=8
 )
-"""What Python writes as JSON; NaN, infinities and halves of pairs among it, which is none."""
+"""Values that Python writes as JSON, including the invalid NaN, infinities and lone surrogates."""
 
 DEEP = st.sampled_from([b"[", b'{"a":', b'{"message":', b'{"type":"tool_call","args":']).map(lambda part: part * 3000)
 
@@ -49,7 +49,7 @@ def dumped(value: Any) -> bytes:
 
 @st.composite
 def documents(draw: st.DrawFn, *right: Any) -> bytes:
-    """Draw one of these values with a few fields replaced at any depth, then maybe cut or damaged; or anything else."""
+    """Draw one of these values with a few fields replaced at any depth, maybe cut or damaged; or arbitrary bytes."""
     kind = draw(st.integers(0, 9))
     if kind == 0:
         return draw(st.binary(max_size=200))
@@ -72,7 +72,7 @@ def documents(draw: st.DrawFn, *right: Any) -> bytes:
 
 
 def _changed(draw: st.DrawFn, value: Any) -> Any:
-    """Put something else in one place of a value."""
+    """Replace one part of a value."""
     if isinstance(value, dict) and value and draw(st.integers(0, 4)):
         name = draw(st.sampled_from(sorted(value)))
         if draw(st.integers(0, 5)) == 0:

@@ -1,4 +1,4 @@
-"""A carrier in the test's own process: hosts are agents that it calls, and cuts off where a test wants that."""
+"""A carrier in the test's own process: it calls the hosts' agents, and cuts connections for a test."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from subdeck.core.hosts.protocol import Hold, Verb, encode
 
 
 class AgentCarrier(Carrier):
-    """Gives tickets to the first host that fits and has a slot free, as a cluster does."""
+    """Gives tickets to the first suitable host with a free slot, like a cluster."""
 
     name = "test"
 
@@ -19,9 +19,9 @@ class AgentCarrier(Carrier):
         self.relay = relay
         self.agents = {agent.name: agent for agent in agents}
         self.cut: set[str] = set()
-        """Hosts that are out of reach."""
+        """Unreachable hosts."""
         self.deaf: dict[Verb, int] = {}
-        """Of how many answers to a verb each one gets lost on the way back."""
+        """The number of the next answers to a verb that get lost on the way back."""
         self.asked: list[tuple[str, Verb]] = []
         self.tickets: dict[str, tuple[str, asyncio.Task[bytes]]] = {}
 

@@ -1,4 +1,4 @@
-"""Text that would command a terminal, in every field of every record of a run."""
+"""Text with terminal commands, in every field of every record of a run."""
 
 from __future__ import annotations
 
@@ -36,24 +36,24 @@ EVIL = (
     "[@click=app.quit]\ud800"
 )
 IN_JSON = EVIL.replace("\ud800", "")
-"""As far as JSON of UTF-8 can hold it."""
+"""The part that JSON in UTF-8 can contain."""
 IN_YAML = IN_JSON.replace("\0", "").replace("\U000e0041", "")
-"""As far as a settings file or a preset can, where that is written as JSON."""
+"""The part that a settings file or a preset, written as JSON, can contain."""
 
 CONTROL = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\ud800-\udfff\U000e0000-\U000e007f]"
 )
-"""Written down once more, so that the list of the code is tested too."""
+"""Repeated here, so that the code's own list is tested too."""
 
 
 def controls(shown: str) -> list[str]:
-    """Return what a terminal would obey, with the text around it."""
+    """Return characters that a terminal would obey, with the text around them."""
     return [ascii(shown[max(0, at.start() - 30) : at.end() + 10]) for at in CONTROL.finditer(shown)]
 
 
 def planted(value: Any, kept: frozenset[str] = frozenset()) -> Any:
-    """Return built-in values with hostile text after every text, but for the fields that are `kept`."""
+    """Return built-in values with hostile text after every text, except in the fields that are `kept`."""
     match value:
         case str():
             return f"{value}{IN_JSON}"
@@ -80,7 +80,7 @@ def hostile_meta(index: int) -> RunMeta:
 
 
 def hostile_run(engine: Engine, *, ended: bool) -> tuple[str, int]:
-    """Make the directory of a run whose records are hostile in all they say; return its id and what holds it."""
+    """Make the directory of a run with hostile text in all its records; return its id and its lock."""
     meta = hostile_meta(index=int(not ended))
     lock = artifacts.create_run(engine.project.runs, meta, f"do {EVIL}".encode("utf-8", "replace").decode())
     run_dir = Path(engine.project.run_dir(meta.run_id))
@@ -109,7 +109,7 @@ def hostile_run(engine: Engine, *, ended: bool) -> tuple[str, int]:
     )
     facts: dict[str, Any] = {"kind": "process", "host": "h", "bootId": "b", "pidNamespace": "p", "pid": 1}
     if not ended:
-        facts["tmux"] = {"socket": "s", "session": "s", "window": "w", "pane": "p"}  # of which no place is made
+        facts["tmux"] = {"socket": "s", "session": "s", "window": "w", "pane": "p"}  # a place cannot be made from this
     (run_dir / paths.RUNNER).write_text(json.dumps(planted(facts)))
     if ended:
         result = make_result(
@@ -126,7 +126,7 @@ def hostile_run(engine: Engine, *, ended: bool) -> tuple[str, int]:
 
 
 def hostile_preset(project: Path) -> Path:
-    """Write a preset whose name, description, model, tools and text are hostile, and one whose file is broken."""
+    """Write a preset with hostile name, description, model, tools and text, and one with a broken file."""
     fields = {"name": "evil", "description": f"d{IN_YAML}", "model": f"m/x{IN_YAML}", "thinking": "high"}
     places = project / ".pi/subagents"
     places.mkdir(parents=True, exist_ok=True)

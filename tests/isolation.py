@@ -1,4 +1,4 @@
-"""A world for one test: its own home, tmux and temporary files, and nothing of the machine's besides programs."""
+"""A world for one test: its own home, tmux and temporary files; only programs are the machine's."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 MARKER = "SUBDECK_TEST_ID"
-"""Inherited by everything that a test starts; what still carries it at the end was left behind."""
+"""Inherited by all processes of a test; any that still has it at the end was left behind."""
 
 SHIMS = Path(__file__).parent / "shims"
 
@@ -24,18 +24,18 @@ KEPT = frozenset({
     "SUBDECK_TEST_FILES", "SUBDECK_TEST_PI", "USER", "VIRTUAL_ENV",
 })  # fmt: skip
 KEPT_PREFIXES = ("COV_", "COVERAGE_", "PYTEST_", "PYTHON")
-"""Names that pass; all else (keys of model providers, proxies, TMUX, settings of pi and subdeck) does not."""
+"""Prefixes of kept variables; all others (provider keys, proxies, TMUX, settings of pi and subdeck) are removed."""
 
 
 TIME_ZONE = "UTC" if 2 <= datetime.now(UTC).hour < 22 else "ACROSS-12"
-"""One in which no day begins or ends while tests run: UTC, or the one on the other side of the world. Chosen once."""
+"""A time zone without midnight during the tests: UTC, or the one on the other side of the world. Chosen once."""
 
 
 STARTS = frozenset({"os.fork", "os.forkpty", "os.posix_spawn", "os.system", "subprocess.Popen"})
-"""What Python says to its audit hooks before it starts a process."""
+"""Python's audit events for the start of a process."""
 
 started: list[str] = []
-"""What this process has started since the last test began."""
+"""The processes that this process has started since the last test began."""
 
 
 connected: list[object] = []
@@ -43,7 +43,7 @@ connected: list[object] = []
 
 
 def note_start(event: str, arguments: tuple[object, ...]) -> None:
-    """Remember what is started; an audit hook, so whatever way a test or a library goes."""
+    """Record each start; an audit hook sees the starts of tests and libraries alike."""
     if event in STARTS:
         started.append(f"a process with {event}{arguments[:2]}"[:300])
     elif event == "socket.connect" and isinstance(arguments[1], tuple):
@@ -51,18 +51,17 @@ def note_start(event: str, arguments: tuple[object, ...]) -> None:
 
 
 PARTS = ("here", "home", "tmp")
-"""The directories of a test's world: where it works, and those that `variables` names."""
+"""The directories of a test's world: its working directory, and the ones named by `variables`."""
 
 _spare: list[Path] = []
 """The last world, if its test has left it empty."""
 
 
 def _files_of_tests() -> Path:
-    """Return where the files of tests are: in memory, where that has room and starts programs, else on disk.
+    """Return the directory for test files: in memory if that has room and can start programs, otherwise on disk.
 
-    The program waits for the disk after most of what it writes, and a third of the processor time of tests that write
-    went into that. Codex gives what it runs an empty `/dev/shm`: for tests with real agents
-    `SUBDECK_TEST_FILES` names another place.
+    The program syncs most of its writes to disk, which took a third of the processor time of tests that write. Codex
+    gives its programs an empty `/dev/shm`: for tests with real agents `SUBDECK_TEST_FILES` names another place.
     """
     if named := os.environ.get("SUBDECK_TEST_FILES"):
         return Path(named)
@@ -86,9 +85,9 @@ def new_root() -> Path:
 
 
 def new_world() -> Path:
-    """Return a directory with the empty `PARTS`, private to a test, under a name that no test had before.
+    """Return a directory with the empty `PARTS`, private to a test, under a new name.
 
-    One that is still empty gets another name: to make and remove four directories takes longer than most tests do.
+    A world that is still empty is renamed: making and removing four directories takes longer than most tests do.
     """
     if _spare:
         return _spare.pop().rename(PLACE / f"sd-{secrets.token_hex(4)}")
@@ -99,7 +98,7 @@ def new_world() -> Path:
 
 
 def end_world(root: Path) -> None:
-    """Remove a world, or keep it for the next test if it is as it was when it was new."""
+    """Remove a world, or keep it for the next test if it is still empty."""
     if _is_as_new(root):
         _spare.append(root)
     else:
@@ -120,9 +119,9 @@ def _is_as_new(root: Path) -> bool:
 
 
 def variables(root: Path) -> dict[str, str]:
-    """Return the environment of a world that lives in a short directory (a socket's path has 107 bytes at most)."""
+    """Return the environment of a world in a short directory (a socket's path has at most 107 bytes)."""
     kept = {name: value for name, value in os.environ.items() if name in KEPT or name.startswith(KEPT_PREFIXES)}
-    kept.pop("PYTHONDONTWRITEBYTECODE", None)  # else every process of every test compiles what it imports
+    kept.pop("PYTHONDONTWRITEBYTECODE", None)  # otherwise every process of every test compiles its imports
     home, temporary = root / "home", root / "tmp"
     home.mkdir(exist_ok=True)
     temporary.mkdir(exist_ok=True)
@@ -145,7 +144,7 @@ def variables(root: Path) -> dict[str, str]:
 
 
 def enter(environment: dict[str, str]) -> None:
-    """Replace the whole environment of this process. What stays is left: each test does this twice."""
+    """Replace the whole environment of this process, except unchanged variables: each test does this twice."""
     now = dict(os.environ)
     for name in now.keys() - environment.keys():
         del os.environ[name]
@@ -154,7 +153,7 @@ def enter(environment: dict[str, str]) -> None:
 
 
 def reset_signals() -> None:
-    """Ignore no signal that a parent ignores, as a script does for its background jobs: programs inherit that.
+    """Stop ignoring signals that a parent ignores, like a script's background jobs: programs inherit that.
 
     SIGHUP, which nohup ignores, still does not end the tests: a handler is not inherited by the programs they start.
     """
@@ -168,9 +167,9 @@ def reset_signals() -> None:
 
 
 def search_path(path: str, links: Path) -> str:
-    """Return a PATH without the machine's own agents and with what pi needs of fd.
+    """Return a PATH without the machine's own agents and with fd under the name that pi needs.
 
-    A directory that holds one is replaced by one, in `links`, of links to everything else in it.
+    A directory with an agent is replaced by links, in `links`, to all its other files.
     """
     directories: list[str] = [str(SHIMS)] if shutil.which("fdfind", path=path) else []
     for number, directory in enumerate(path.split(os.pathsep)):
@@ -187,13 +186,13 @@ def search_path(path: str, links: Path) -> str:
 
 
 def end_tmux_servers(root: Path) -> None:
-    """Kill every tmux server whose socket lies in the world."""
+    """Kill every tmux server with a socket in the world."""
     for socket in root.glob("tmux-*/*"):
         subprocess.run(["tmux", "-S", str(socket), "kill-server"], capture_output=True, stdin=subprocess.DEVNULL)
 
 
 def pids() -> frozenset[str]:
-    """Return the processes of the machine, as /proc names them."""
+    """Return the machine's process ids, from /proc."""
     return frozenset(filter(str.isdigit, os.listdir("/proc")))
 
 
@@ -213,9 +212,9 @@ def carriers(test_id: str, others: frozenset[str] = frozenset()) -> dict[int, st
 
 
 def end_left_overs(test_id: str, others: frozenset[str] = frozenset(), patience: float = 3.0) -> list[str]:
-    """Wait `patience` seconds for a test's processes to go, kill those that do not, and name them.
+    """Wait `patience` seconds for a test's processes to end, kill the others, and name them.
 
-    `others` are processes that were there before the test.
+    `others` are processes that existed before the test.
     """
     deadline = time.monotonic() + patience
     while left := carriers(test_id, others):

@@ -1,4 +1,4 @@
-"""Kill a process at each of its steps in turn: at whatever changes a file, and before each program that it starts."""
+"""Kill a process at each step in turn: at each change of a file, and before each program that it starts."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ STEPS = frozenset({
     "os.chmod", "os.link", "os.mkdir", "os.putenv", "os.remove", "os.rename", "os.rmdir", "os.symlink", "os.truncate",
     "os.utime", "shutil.rmtree", "subprocess.Popen",
 })  # fmt: skip
-"""Audit events of Python; files that are opened for writing count as well."""
+"""Python's audit events; opening a file for writing counts too."""
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 MOST = 400
 IS_WHOLE = bool(os.environ.get("SUBDECK_EVERY_STEP"))
-"""Whether every step is tried, as `make soak` does; else a sample of them."""
+"""Whether to try every step, as `make soak` does, or a sample of them."""
 
 SAMPLE = int(os.environ.get("SUBDECK_SAMPLE") or date.today().toordinal())
-"""Which are tried where not all are: on each day others. The variable repeats those of another day."""
+"""The sample to try, another one each day. The variable repeats the sample of another day."""
 
 T = TypeVar("T")
 
 
 def sampled(values: Sequence[T], every: int, *, turn: int = 0) -> Sequence[T]:
-    """Return each n-th of some values, in each turn others; all of them for `make soak` and `make fuzz`.
+    """Return each n-th of some values, others in each turn; all of them for `make soak` and `make fuzz`.
 
     If the test fails, its output says how to repeat it.
     """
@@ -40,7 +40,7 @@ def sampled(values: Sequence[T], every: int, *, turn: int = 0) -> Sequence[T]:
 
 
 def kill_at(step: int) -> None:
-    """Let this process be killed as it is about to take its n-th step, counted from 1."""
+    """Let this process be killed before its n-th step, counted from 1."""
     taken = 0
 
     def hook(event: str, arguments: tuple[object, ...]) -> None:
@@ -54,9 +54,9 @@ def kill_at(step: int) -> None:
 
 
 def deaths(prepare: Callable[[], T], act: Callable[[T], object], *, every: int = 1) -> Iterator[T]:
-    """Yield what was prepared after a process that acts on it was killed at its first step, at its second, and so on.
+    """Yield a prepared state after a process that acts on it was killed at its first step, at its second, and so on.
 
-    The last one was not killed any more. With `every` only each n-th step is tried, but by `make soak`.
+    The last process is no longer killed. With `every` only each n-th step is tried, except by `make soak`.
     """
     for step in count(1, 1 if IS_WHOLE else every):
         assert step < MOST, "it never comes to its end"

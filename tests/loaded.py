@@ -1,4 +1,4 @@
-"""Start the wrappers of tests by forking one that has loaded, where their start is not what is tested."""
+"""Start the wrappers of tests by forking a loaded process, unless their start itself is tested."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ ANSWER_S = 60.0
 
 
 class LoadedWrapper:
-    """One such process for all tests of a session. It is started when it is first needed, and again after a test has
-    ended all processes below this one.
+    """The loaded process for all tests of a session. It starts at the first use, and again after a test has ended all
+    processes below this one.
     """
 
     def __init__(self) -> None:
@@ -32,7 +32,7 @@ class LoadedWrapper:
         self._owner = os.getpid()
 
     def start(self, call: WrapperCall) -> HasGone:
-        """Do what `process._start_process` does; where a test has changed something about that, by it."""
+        """Start a wrapper like `process._start_process`, or by that if a test has changed the start."""
         usual = (sys.executable, "-P", "-E", "-m", "subdeck.core.wrapper", *call.arguments)
         if call.argv != usual or os.getpid() != self._owner:  # a fork may have changed its mounts
             return START_PROCESS(call)
@@ -51,7 +51,7 @@ class LoadedWrapper:
         return process._end_of(int(self._socket.recv(64)))
 
     def close(self) -> None:
-        """End it."""
+        """End the process."""
         if self._socket:
             self._socket.close()
         if self._process:
@@ -59,7 +59,7 @@ class LoadedWrapper:
         self._process = self._socket = None
 
     def _load(self) -> socket.socket:
-        """Start it; return the socket over which it is asked. By its last argument wrappers are recognized."""
+        """Start the process and return its socket. Wrappers are recognized by its last argument."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         ours.settimeout(ANSWER_S)
         with theirs:

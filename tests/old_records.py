@@ -1,9 +1,8 @@
-"""Runs, presets and settings as subdeck 0.1.0 wrote them, and what it said of them.
+"""Runs, presets and settings as subdeck 0.1.0 wrote them, and its output about them.
 
-They were made with the offline agent: runs that ended well, with a check, in a worktree, in one conversation, with a
-question, a request and a structured result; one that was stopped, one that was killed, one whose wrapper died, and a
-deleted one. `python -m tests.old_records DIRECTORY` lays them out there and prints what the subdeck that is installed
-says of them.
+They were made with the offline agent: completed runs, with a check, in a worktree, in one conversation, with a
+question, a request and a structured result; a stopped run, a killed one, one whose wrapper died, and a deleted one.
+`python -m tests.old_records DIRECTORY` lays them out there and prints the output of the installed subdeck about them.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ COMMANDS = (
 
 
 def lay_out(home: Path, project: Path) -> None:
-    """Put the records where a user has them; the one run that never ended becomes one of this boot of this machine."""
+    """Copy the records to a user's places; the only unfinished run becomes one of this boot of this machine."""
     here = {
         "host": os.uname().nodename,
         "machineId": Path("/etc/machine-id").read_text().strip() if os.path.exists("/etc/machine-id") else "",
@@ -58,14 +57,14 @@ def lay_out(home: Path, project: Path) -> None:
 
 
 def documents(call: Callable[[tuple[str, ...]], str], home: Path, project: Path) -> dict[str, Any]:
-    """Return what each command prints, by its words; `call` runs one and returns its output."""
+    """Return each command's output, keyed by its words; `call` runs one and returns its output."""
     found: dict[str, Any] = {}
     for words in COMMANDS:
         said = call(words).replace(str(project), "/shop").replace(str(home), "/home/me")
         found[" ".join(words)] = json.loads(said) if said.strip() else None
-    del found["status --all --json"]["spending"]["day"]  # today
+    del found["status --all --json"]["spending"]["day"]  # today's date
     for run in found["status --all --json"]["runs"]:
-        if run["reason"] == "lost":  # it ended as this was looked at
+        if run["reason"] == "lost":  # its end is the time of this look
             del run["endedAt"], run["lastEventAt"]
     return found
 

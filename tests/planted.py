@@ -1,4 +1,4 @@
-"""A project that came with things in it that are not what they seem, and a world around it that must stay as it is."""
+"""A project with planted files that are not what they seem, and a world around it that must stay unchanged."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Tree = dict[str, tuple[int, int, str | bytes]]
 
 
 def tree_of(root: Path) -> Tree:
-    """Return all that is below a directory: of each the kind, the time of its last change, and the content."""
+    """Return everything below a directory, with kind, time of the last change, and content."""
     found: Tree = {}
     for directory, _, names in os.walk(root):
         for path in (Path(directory), *(Path(directory, name) for name in names)):
@@ -60,11 +60,11 @@ _MAKERS: dict[str, Callable[[Path], None]] = {
     "sparse": _sparse,
 }
 KINDS = (*_TARGETS, *_MAKERS)
-"""What may stand under a name."""
+"""The kinds of things to plant under a name."""
 
 
 def plant(kind: str, path: Path, outside: Path) -> None:
-    """Put something of this kind there; the links lead to what is `outside`."""
+    """Plant something of this kind; links lead to `outside`."""
     if kind in _TARGETS:
         path.symlink_to(outside / _TARGETS[kind])
     else:
@@ -72,7 +72,7 @@ def plant(kind: str, path: Path, outside: Path) -> None:
 
 
 def make_outside(root: Path) -> Path:
-    """Make what somebody has elsewhere, with files of the names that a run has, too."""
+    """Make another user's files, including some with the names of a run's files."""
     outside = root / "outside"
     (outside / "directory").mkdir(parents=True)
     (outside / "secret").write_text("secret\n")

@@ -17,7 +17,7 @@ RECORDINGS = Path(__file__).parent / "recordings"
 
 @dataclass(frozen=True)
 class Replay:
-    """What a recorded run became."""
+    """The run that a recording became."""
 
     stream: PiStream
     events: list[Event]
@@ -38,7 +38,7 @@ def cases() -> list[str]:
 
 
 def stdout(case: str) -> bytes:
-    """Return the whole recorded stdout of a child."""
+    """Return an agent's whole recorded stdout."""
     file = RECORDINGS / case / "stdout.jsonl"
     if file.exists():
         return file.read_bytes()
@@ -46,12 +46,12 @@ def stdout(case: str) -> bytes:
 
 
 def lines(case: str) -> list[bytes]:
-    """Return its lines, split on newline bytes alone."""
+    """Return the lines of a recording, split only on newline bytes."""
     return stdout(case).removesuffix(b"\n").split(b"\n") if stdout(case) else []
 
 
 def feed(stream: PiStream, recorded: list[bytes]) -> list[Event]:
-    """Feed lines as the wrapper does: of an update only its head."""
+    """Feed lines like the wrapper: only the head of an update."""
     events: list[Event] = []
     for line in recorded:
         events += stream.feed(line[:UPDATE_HEAD] if line.startswith(stream.updates.prefixes) else line)

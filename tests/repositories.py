@@ -1,4 +1,4 @@
-"""Make git repositories for tests, and worktrees of runs in them as a launch makes them."""
+"""Make git repositories for tests, and worktrees of runs in them like a launch."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ IDENTITY = {f"GIT_{who}_{what}": f"{who.lower()}@test" for who in ("AUTHOR", "CO
 
 
 def git(directory: str | Path, *arguments: str, **environment: str) -> str:
-    """Run git as a person would; return what it says, without the last newline."""
+    """Run git like a user; return its output without the last newline."""
     done = subprocess.run(
         ("git", *arguments),
         cwd=directory,
@@ -44,7 +44,7 @@ def make_repository(directory: Path, **contents: str) -> Path:
 
 
 def make_worktree(project: Project, meta: RunMeta | None = None, *, base: str = "HEAD") -> tuple[RunMeta, Path]:
-    """Make a run that has ended, with a worktree of its own; return its meta and the worktree."""
+    """Make a finished run with its own worktree; return its meta and the worktree."""
     meta = make_finished(project, meta or make_meta(preset="scout"))
     root = project.root
     directory = paths.work_dir(project, meta.run_id)
@@ -65,7 +65,7 @@ def make_worktree(project: Project, meta: RunMeta | None = None, *, base: str = 
 
 
 def commit(tree: Path, name: str = "b.txt", content: str = "b\n") -> str:
-    """Commit all that is in a worktree and a further file; return the commit."""
+    """Commit all files of a worktree and a further one; return the commit."""
     (tree / name).write_text(content)
     git(tree, "add", "-A")
     git(tree, "commit", "-q", "-m", f"change {name}")
@@ -73,7 +73,7 @@ def commit(tree: Path, name: str = "b.txt", content: str = "b\n") -> str:
 
 
 def kept(*places: Path) -> Callable[[], None]:
-    """Copy directories; return what makes them again what they are now, quicker than what made them."""
+    """Copy directories; return a function that restores them, quicker than making them again."""
     copies = {place: place.with_name(f"{place.name}-kept") for place in places}
     for place, copy in copies.items():
         subprocess.run(["cp", "-a", place, copy], check=True)
@@ -87,7 +87,7 @@ def kept(*places: Path) -> Callable[[], None]:
 
 
 def pinned(repository: Path) -> list[str]:
-    """Return all that a repository holds on to: its files but for objects nobody refers to, refs, worktrees."""
+    """Return everything that a repository refers to: its files except objects, refs and worktrees."""
     common = repository / git(repository, "rev-parse", "--git-common-dir")
     kept = sorted(str(path.relative_to(common)) for path in common.rglob("*") if "objects" not in path.parts)
     return [*kept, git(repository, "for-each-ref"), git(repository, "worktree", "list", "--porcelain")]

@@ -1,4 +1,4 @@
-"""Wait on named conditions, never on time alone."""
+"""Wait on named conditions, never only on time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 def wait_until(predicate: Callable[[], T | None], what: str, timeout: float = 60.0) -> T:
-    """Return the first true value of `predicate`; fail with `what` when it does not come."""
+    """Return the first true value of `predicate`; fail with `what` if none comes."""
     deadline = time.monotonic() + timeout
     while True:
         value = predicate()

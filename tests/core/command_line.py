@@ -1,4 +1,4 @@
-"""Call the real command line in processes of its own."""
+"""Run the real command line in its own process."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Done(NamedTuple):
 
 
 def subdeck(*words: str | bytes, cwd: Path, stdin: bytes = b"", **environment: str) -> Done:
-    """Run one command to its end; a test with `forked_commands` in a fork of a process that has loaded it."""
+    """Run one command to its end; with the fixture `forked_commands`, in a fork of a process that has loaded it."""
     return _run(*words, cwd=cwd, stdin=stdin, **environment)
 
 
@@ -54,7 +54,7 @@ def write_preset(project: Path, name: str = "scout", *, extra: str = "", prompt:
 
 
 def write_settings(home: Path, **agents: str) -> None:
-    """Set up agents, each a shell script that takes pi's flags and ignores them."""
+    """Configure agents, each a shell script that ignores pi's flags."""
     path = home / ".config" / "subdeck" / "config.yaml"
     path.parent.mkdir(parents=True, exist_ok=True)
     lines = ["default_model: fake/test", "grace_seconds: 0.5"]
@@ -66,6 +66,6 @@ def write_settings(home: Path, **agents: str) -> None:
 
 
 def run_dirs(project: Path) -> list[Path]:
-    """Return the run directories, half-made ones too."""
+    """Return the run directories, including unfinished ones."""
     runs = project / ".pi" / "subagents" / "runs"
     return sorted(path for path in runs.iterdir() if path.name != ".slots") if runs.is_dir() else []

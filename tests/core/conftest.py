@@ -1,4 +1,4 @@
-"""Fixtures of several modules; one with a fixture of the same name has its own."""
+"""Fixtures of several modules; a module may override one by name."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def loaded_wrapper(session_leaves_nothing: None) -> Iterator[LoadedWrapper]:
 
 @pytest.fixture
 def forked_wrappers(loaded_wrapper: LoadedWrapper, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fork the wrappers of runs from one that is already loaded: starts are quicker.
+    """Fork the wrappers of runs from a loaded process: starts are quicker.
 
     For modules that start many runs and don't test how a wrapper starts or what it loads.
     """
@@ -37,16 +37,16 @@ def forked_wrappers(loaded_wrapper: LoadedWrapper, monkeypatch: pytest.MonkeyPat
 
 @pytest.fixture
 def forked_commands(commands: Commands, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fork the commands that `command_line.subdeck` runs from a process that has loaded all of them.
+    """Fork the commands of `command_line.subdeck` from a process that has loaded all of them.
 
-    For modules that run many and don't test how they start, what they load or what they are started by.
+    For modules that run many commands and don't test their start, their imports or their parent process.
     """
     monkeypatch.setattr(command_line, "_run", commands.run)
 
 
 @pytest.fixture
 def project(project_dir: Path) -> Project:
-    """A project with a directory for runs, as whoever works for runs finds it."""
+    """A project with a directory for runs."""
     project = Project(str(project_dir))
     os.makedirs(project.runs)
     return project
@@ -68,7 +68,7 @@ SOON = {
 
 @pytest.fixture
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A relay and a host's agent in this process look at once again, and try again at once what failed."""
+    """Shorten the check and retry periods of a relay and a host's agent in this process."""
     for period, seconds in SOON.items():
         monkeypatch.setattr(f"subdeck.core.hosts.{period}", seconds)
 

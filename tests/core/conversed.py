@@ -1,4 +1,4 @@
-"""What the records of a run that is talked to say: what became of messages, and what its child asks."""
+"""The records of an interactive run: the states of messages, and the agent's requests."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from tests.waiting import wait_until
 
 
 def standing(engine: Engine, run: RunSnapshot) -> RunSnapshot:
-    """Return a run as it stands now."""
+    """Return a fresh snapshot of a run."""
     (now,) = engine.snapshots([run.run_id])
     return now
 
 
 def of(kind: type, engine: Engine, run: RunSnapshot) -> list[Any]:
-    """Return the events of one kind that the records have so far."""
+    """Return the recorded events of one kind."""
     return [event for event in events_of(engine, run) if isinstance(event, kind)]
 
 
 def reached(engine: Engine, run: RunSnapshot, message_id: str) -> list[MessageState]:
-    """Return the states that a message has come through."""
+    """Return the states that a message has passed through."""
     return [event.state for event in of(Message, engine, run) if event.id == message_id]
 
 
 def wait_for_request(engine: Engine, run: RunSnapshot, number: int = 1) -> Request:
-    """Wait until the child has asked so many things, of which the last one is open."""
+    """Wait until the agent has made this number of requests, and return the last one, which is open."""
     wait_until(lambda: len(of(Request, engine, run)) >= number, f"request {number}")
     (request,) = standing(engine, run).requests
     return request

@@ -1,4 +1,4 @@
-"""Presets whose child goes on with its session, and scripts for it; see `tests/children/conversing.py`."""
+"""Presets whose agent continues its session, and scripts for it; see `tests/children/conversing.py`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def write_preset(project: Path, *fields: str, name: str = "scout", prompt: str =
 
 
 def parts(*scripts: str) -> str:
-    """Put together a task: what the child does at its first prompt, at its second, …"""
+    """Build a task: the agent's actions at its first prompt, at its second, …"""
     return "parts\n" + "\nthen\n".join(scripts)
 
 
@@ -35,12 +35,12 @@ def script(*commands: str) -> str:
 
 
 def raw(event: dict[str, Any]) -> str:
-    """The command that writes an event as it is."""
+    """Return the command that writes an event unchanged."""
     return "raw " + json.dumps(event).replace("\\", "\\\\")
 
 
 def call(*, refused: bool = False, call_id: str = "f1", **payload: str) -> str:
-    """Call the finalizing tool, in a message of its own; `refused` as the tool refuses what is not valid."""
+    """Call the finalization tool in a separate message; with `refused`, the tool refuses the call as invalid."""
     tool = {"type": "toolCall", "id": call_id, "name": FINALIZE_TOOL, "arguments": payload}
     message = {"role": "assistant", "content": [tool], "stopReason": "toolUse", "usage": {"input": 10}}
     named = {"toolCallId": call_id, "toolName": FINALIZE_TOOL}
@@ -53,7 +53,7 @@ def call(*, refused: bool = False, call_id: str = "f1", **payload: str) -> str:
 
 
 def hand_over(**payload: str) -> str:
-    """Call the finalizing tool and end."""
+    """Call the finalization tool and end."""
     return script(call(**payload), "finish")
 
 
@@ -68,7 +68,7 @@ def run(engine: Engine, task: str, **others: Any) -> RunSnapshot:
 
 
 def starts(engine: Engine, ended: RunSnapshot) -> list[tuple[int, int]]:
-    """Attempt and number of attempts of each start."""
+    """Return attempt and number of attempts of each start."""
     found: list[Event] = events_of(engine, ended)
     return [(event.attempt, event.max_attempts) for event in found if isinstance(event, RunStarted)]
 
@@ -82,6 +82,6 @@ def session_entries(path: str | Path) -> list[dict[str, Any]]:
 
 
 def prompts_in(path: str | Path) -> list[str]:
-    """What the user said in a session file."""
+    """Return the user's texts in a session file."""
     messages = [entry["message"] for entry in session_entries(path) if entry["type"] == "message"]
     return [message["content"][0]["text"] for message in messages if message["role"] == "user"]

@@ -1,4 +1,4 @@
-"""A disk that takes no more, for what this process writes."""
+"""A full disk, for the writes of this process."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def no_file_longer_than(size: int) -> Iterator[None]:
-    """Have a write fail where a file gets longer."""
+    """Make a write fail beyond this file size."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
     try:

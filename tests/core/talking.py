@@ -1,4 +1,4 @@
-"""Runs that listen, without a wrapper: their events are written here, and what was sent to them is read here."""
+"""Interactive runs without a wrapper: this process writes their events and reads their inbox."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.factories import make_meta, make_run
 
 
 class Listening:
-    """A run that is held by this process."""
+    """A run whose lock this process holds."""
 
     def __init__(self, project: Project, *events: Event, talk: bool | None = True, **meta: Any) -> None:
         self.meta, self._lock = make_run(project, make_meta(talk=talk, **{"background": True, **meta}))
@@ -32,18 +32,18 @@ class Listening:
         self.write(*events)
 
     def write(self, *events: Event) -> None:
-        """Write events as its wrapper would."""
+        """Write events like its wrapper."""
         for event in events:
             self._seq += 1
             with (self.directory / paths.EVENTS).open("ab") as file:
                 file.write(encode_event(replace(event, seq=self._seq, ts=event.ts or paths.now_iso())))
 
     def take(self) -> list[Entry]:
-        """Return what was sent to it since the last call."""
+        """Return the entries sent since the last call."""
         return self.inbox.take()
 
     def let_go(self) -> None:
-        """Leave it to whoever looks next."""
+        """Release the run's lock."""
         if self._lock >= 0:
             os.close(self._lock)
         self._lock = -1
@@ -55,7 +55,7 @@ def _start() -> RunStarted:
 
 @contextmanager
 def listening(project: Project, *events: Event, **meta: Any) -> Iterator[Listening]:
-    """Make a run whose child was started and did this so far."""
+    """Make a running run whose agent has written these events."""
     run = Listening(project, _start(), *events, **meta)
     try:
         yield run
@@ -65,7 +65,7 @@ def listening(project: Project, *events: Event, **meta: Any) -> Iterator[Listeni
 
 @contextmanager
 def answering(run: Listening, answer: Callable[[Entry], Iterable[Event]]) -> Iterator[None]:
-    """Write meanwhile what `answer` returns for each entry of the run's inbox, as its wrapper would."""
+    """Answer the run's inbox in the background: write the events that `answer` returns for each entry."""
     done = threading.Event()
 
     def work() -> None:
@@ -83,7 +83,7 @@ def answering(run: Listening, answer: Callable[[Entry], Iterable[Event]]) -> Ite
 
 
 def permission(number: int = 1, **fields: Any) -> Request:
-    """A child asks leave to run a command."""
+    """Return a request for permission to run a command."""
     known: dict[str, Any] = {
         "kind": RequestKind.PERMISSION,
         "title": "wants to run a command",
@@ -95,7 +95,7 @@ def permission(number: int = 1, **fields: Any) -> Request:
 
 
 def choice(number: int = 1, **fields: Any) -> Request:
-    """A child asks which of several things is meant."""
+    """Return a question with several choices."""
     known: dict[str, Any] = {
         "kind": RequestKind.CHOICE,
         "title": "asks",

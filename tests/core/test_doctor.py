@@ -1,4 +1,4 @@
-"""What doctor finds, one thing missing at a time."""
+"""Doctor's findings, with one thing missing at a time."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.processes
 
 
 def checks(cwd: Path) -> dict[str, Check]:
-    """Return the checks by name; of several with one name the last."""
+    """Return the checks by name, the last one of each name."""
     return {check.name: check for check in examine(str(cwd))}
 
 
@@ -33,7 +33,7 @@ def program(directory: Path, name: str) -> Path:
 def test_found_programs_are_named_and_not_started(
     project_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """pi's version comes from its package.json; neither it nor anything else is started by looking."""
+    """Doctor reads pi's version from its package.json and starts no program."""
     package = tmp_path / "pi"
     pi = program(package / "bin", "pi")
     (package / "package.json").write_text(json.dumps({"name": "@mariozechner/pi-coding-agent", "version": "9.9.9"}))
@@ -49,7 +49,7 @@ def test_found_programs_are_named_and_not_started(
 
 
 def test_every_installed_agent_is_named(project_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With version, program and the credentials that are seen, never what they are; and what `auto` takes, and why."""
+    """Each agent has its version, program and credentials (never their values), and `auto` a choice and reason."""
     directory = program(tmp_path / "bin", "claude").parent
     codex = program(tmp_path / "codex" / "bin", "codex")
     (tmp_path / "codex" / "package.json").write_text(json.dumps({"name": "@openai/codex", "version": "0.9"}))
@@ -84,7 +84,7 @@ def test_every_installed_agent_is_named(project_dir: Path, tmp_path: Path, monke
 def test_missing_programs_come_with_a_command(
     project_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What is missing is named with the command of the package manager that is there."""
+    """A missing program is named with the install command of the available package manager."""
     monkeypatch.setenv("PATH", str(program(tmp_path / "bin", "apt").parent))
     found = checks(project_dir)
     assert "sudo apt install ripgrep" == found["rg"].fix
@@ -97,7 +97,7 @@ def test_missing_programs_come_with_a_command(
 
 
 def test_fd_under_its_debian_name(project_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The command makes the link that pi looks for, and after it all is well."""
+    """The suggested command makes the link that pi looks for, and then the check passes."""
     program(tmp_path / "bin", "fdfind")
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:/bin:/usr/bin" if not os.path.exists("/usr/bin/fd") else "")
     found = checks(project_dir)["fd"]
@@ -107,7 +107,7 @@ def test_fd_under_its_debian_name(project_dir: Path, tmp_path: Path, monkeypatch
 
 
 def test_presets_are_counted_and_broken_ones_named(project_dir: Path) -> None:
-    """A broken preset is a warning with its file; without any preset the next step is said."""
+    """A broken preset is a warning with its file; without presets doctor names the next step."""
     assert "subdeck presets" in checks(project_dir)["presets"].fix
     path = write_preset(project_dir)
     assert Check("presets", State.OK, "1: scout") == checks(project_dir)["presets"]
@@ -117,7 +117,7 @@ def test_presets_are_counted_and_broken_ones_named(project_dir: Path) -> None:
 
 
 def test_agent_that_cannot_be_used_is_a_problem(project_dir: Path, home: Path) -> None:
-    """An agent that the settings ask for and that is not there keeps every run from being started."""
+    """A missing agent chosen in the settings is a problem, because no run can start."""
     path = home / ".config" / "subdeck" / "config.yaml"
     path.parent.mkdir(parents=True)
     path.write_text("agent: pi\n")
@@ -125,7 +125,7 @@ def test_agent_that_cannot_be_used_is_a_problem(project_dir: Path, home: Path) -
 
 
 def test_broken_settings_are_a_problem(project_dir: Path) -> None:
-    """The file and line are named, and the rest is examined with the defaults."""
+    """Broken settings are named by file and line, and the other checks use the defaults."""
     path = project_dir / ".pi" / "subagents" / "config.yaml"
     path.parent.mkdir(parents=True)
     path.write_text("agent: pi\n")
@@ -136,7 +136,7 @@ def test_broken_settings_are_a_problem(project_dir: Path) -> None:
 
 
 def test_caps_without_effect_are_told(project_dir: Path) -> None:
-    """A project's cap above the user's counts for nothing, and that is said."""
+    """A project's cap above the user's is a warning, because it has no effect."""
     path = project_dir / ".pi" / "subagents" / "config.yaml"
     path.parent.mkdir(parents=True)
     path.write_text("max_parallel: 99\n")
@@ -147,7 +147,7 @@ def test_caps_without_effect_are_told(project_dir: Path) -> None:
 def test_missing_kernel_features_are_problems(
     project_dir: Path, monkeypatch: pytest.MonkeyPatch, broken: str, name: str
 ) -> None:
-    """Without locks, pidfds or /proc no status could be proven."""
+    """Without locks, pidfds or /proc doctor reports a problem, because no status can be proven."""
     owner = processes if broken == "start_time" else doctor
     monkeypatch.setattr(owner, broken, lambda *_: None)
     found = checks(project_dir)["system"]
@@ -157,13 +157,13 @@ def test_missing_kernel_features_are_problems(
 
 
 def test_looking_leaves_nothing(project_dir: Path) -> None:
-    """No file is made by the trial of a lock."""
+    """Checking for locks leaves no file behind."""
     examine(str(project_dir))
     assert [".git"] == os.listdir(project_dir)
 
 
 def test_project_that_cannot_be_written(project_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A read-only project is a problem with the command that opens it."""
+    """A read-only project is a problem with the command that makes it writable."""
     monkeypatch.setattr(os, "access", lambda path, mode: False)
     found = checks(project_dir)["project"]
     assert (State.PROBLEM, f"chmod u+rwx {project_dir}") == (found.state, found.fix)
@@ -180,7 +180,7 @@ def test_project_that_cannot_be_written(project_dir: Path, monkeypatch: pytest.M
 def test_the_node_that_pi_needs(
     project_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, version: str, state: State, detail: str
 ) -> None:
-    """A node older than pi's package asks for is a problem, since no run can start; the step says what to do."""
+    """A node too old for pi's package is a problem with a way out, because no run can start."""
     about = {"name": "@earendil-works/pi-coding-agent", "version": "1.5.2", "engines": {"node": ">=22.19.0"}}
     program(tmp_path / "pi" / "bin", "pi")
     (tmp_path / "pi" / "package.json").write_text(json.dumps(about))
@@ -193,7 +193,7 @@ def test_the_node_that_pi_needs(
 
 
 def test_the_node_of_a_command(project_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the command of pi names its node, that one is looked at, not the one on PATH."""
+    """If the command of pi names its node, doctor checks that one, not the one on PATH."""
     old = program(tmp_path / "old", "node")
     new = program(tmp_path / "new", "node")
     new.write_text("#!/bin/sh\necho v22.20.1\n")
@@ -209,7 +209,7 @@ def test_the_node_of_a_command(project_dir: Path, tmp_path: Path, monkeypatch: p
 def test_how_processes_are_kept_together(
     project_dir: Path, home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is said whether runs get control groups, what is less where they do not, and the way out if there is one."""
+    """Doctor reports whether runs get control groups; if not, what is weaker, and a possible way out."""
 
     def processes_check(setting: str) -> Check:
         settings = home / ".config" / "subdeck" / "config.yaml"
@@ -238,7 +238,7 @@ def test_how_processes_are_kept_together(
 
 
 def test_processes_that_are_hidden(project_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A /proc without the processes of other users is told, for what a child starts as one of them is not seen."""
+    """A /proc that hides other users' processes is reported, because an agent may start some of them."""
     exists = os.path.exists
     monkeypatch.setattr(os.path, "exists", lambda path: path != "/proc/1/stat" and exists(path))
     assert "hidepid" in checks(project_dir)["processes"].detail
@@ -257,7 +257,7 @@ def test_processes_that_are_hidden(project_dir: Path, monkeypatch: pytest.Monkey
 def test_git_is_there_and_new_enough(
     project_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str | None, state: State, words: str
 ) -> None:
-    """A git that is missing, or too old for some of what it is asked for, is told with what that is."""
+    """A missing or too old git is a warning that names the affected features."""
     if said is not None:
         program(tmp_path / "bin", "git").write_text(f"#!/bin/sh\necho '{said}'\n")
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))

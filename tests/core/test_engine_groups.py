@@ -23,7 +23,7 @@ def status(engine: Engine, ids: list[str]) -> list[str]:
 
 
 def test_a_group(project_dir: Path, tmp_path: Path) -> None:
-    """Of a group at most max_parallel run at a time, in the end all have completed, each with its own answer."""
+    """At most max_parallel runs of a group run at a time, and all complete with their own answers."""
     engine = open_engine(project_dir, max_parallel=2)
     gate = tmp_path / "gate"
     script = (f"touch {tmp_path}/in-%d", f"wait-for {gate}", "answer number %d")
@@ -43,7 +43,7 @@ def test_a_group(project_dir: Path, tmp_path: Path) -> None:
 
 
 def test_never_more_than_allowed(project_dir: Path, tmp_path: Path) -> None:
-    """At no moment more children of a group are at work than it has slots."""
+    """There are never more running agents of a group than slots."""
     counter = tmp_path / "child.py"
     counter.write_text(
         "import os, time\n"
@@ -63,7 +63,7 @@ def test_never_more_than_allowed(project_dir: Path, tmp_path: Path) -> None:
 
 
 def test_who_goes_first(project_dir: Path) -> None:
-    """A launch answers for each run how many go first; another look says the same, asked for one or for all."""
+    """A launch reports each run's position in the queue; later snapshots agree, of one run or of all."""
     engine = open_engine(project_dir, max_parallel=1)
     runs = engine.launch([request("hang") for _ in range(4)], background=False)
 
@@ -79,7 +79,7 @@ def test_who_goes_first(project_dir: Path) -> None:
 
 
 def test_two_groups_do_not_wait_for_each_other(project_dir: Path) -> None:
-    """Each group has slots of its own."""
+    """Groups do not share slots."""
     engine = open_engine(project_dir, max_parallel=1)
     first = engine.launch([request("hang"), request("hang")], background=False)
     second = engine.launch([request("answer a"), request("answer b")], background=False)
@@ -91,7 +91,7 @@ def test_two_groups_do_not_wait_for_each_other(project_dir: Path) -> None:
 
 
 def test_the_cap_of_a_project(project_dir: Path, tmp_path: Path) -> None:
-    """No more than max_running runs of a project are at work, whoever launched them and in whatever group."""
+    """At most max_running runs of a project run at a time, across launchers and groups."""
     engine = open_engine(project_dir, max_running=2, max_parallel=4)
     other = Engine.open(str(project_dir), session="other")
     gate = tmp_path / "gate"
@@ -106,7 +106,7 @@ def test_the_cap_of_a_project(project_dir: Path, tmp_path: Path) -> None:
 
 
 def test_a_slot_goes_with_its_wrapper(project_dir: Path) -> None:
-    """A wrapper that is killed gives its slot back at once."""
+    """The slot of a killed wrapper is free at once."""
     engine = open_engine(project_dir, max_parallel=1)
     runs = engine.launch([request("hang"), request("hang"), request("hang")], background=False)
     for _ in range(3):
@@ -119,7 +119,7 @@ def test_a_slot_goes_with_its_wrapper(project_dir: Path) -> None:
 
 
 def test_waiting_is_light(project_dir: Path) -> None:
-    """A run that waits has one small process, which has not loaded what only supervising needs."""
+    """A waiting run has one small process without the modules for supervision."""
     engine = open_engine(project_dir, max_running=1)
     first = start(engine, "hang")
     running = started(engine, first)
@@ -138,14 +138,14 @@ def test_waiting_is_light(project_dir: Path) -> None:
 
 
 def test_a_run_alone_is_no_group(project_dir: Path) -> None:
-    """A single run waits for nobody and says nothing of a queue."""
+    """A single run does not wait and mentions no queue."""
     engine = open_engine(project_dir)
     run = run_to_end(engine, "answer ok")
     assert (None, True) == (run.meta.group, isinstance(events_of(engine, run)[0], RunStarted))
 
 
 def test_all_or_none(project_dir: Path) -> None:
-    """One request that cannot be launched keeps the others from being launched."""
+    """If one request cannot be launched, none is."""
     engine = open_engine(project_dir)
     with pytest.raises(SubdeckError, match="does not exist"):
         engine.launch([request("answer ok"), request("answer ok", cwd="/no/such/place")], background=False)

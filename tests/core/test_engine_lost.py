@@ -1,4 +1,4 @@
-"""Wrappers, children and launchers that are killed: everybody who looks next reads the truth."""
+"""Killed wrappers, agents and launchers: every later reader sees the true state."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def other(engine: Engine, project_dir: Path) -> Engine:
 
 
 def busy(engine: Engine, place: Path) -> tuple[RunSnapshot, int, list[int]]:
-    """Start a run with two detached processes; return it, its wrapper's pid, and the pids of what it runs."""
+    """Start a run with two detached processes; return it, its wrapper's pid, and the pids of its processes."""
     run = start(engine, f"detach {place}/a", "say Working.", "deaf", f"touch {place}/deaf", "hang")
     pids = started(engine, run)
     wait_until((place / "deaf").exists, "the child to be deaf")
@@ -62,7 +62,7 @@ def busy(engine: Engine, place: Path) -> tuple[RunSnapshot, int, list[int]]:
 
 @pytest.mark.parametrize("who", ["launching", "other"])
 def test_a_killed_wrapper(engine: Engine, other: Engine, tmp_path: Path, who: str) -> None:
-    """At the next look of either engine the run is lost, though nobody reaped its wrapper, and all it ran is ended."""
+    """Either engine's next snapshot shows the run as lost, even with a zombie wrapper, and its processes end."""
     run, wrapper, left = busy(engine, tmp_path)
     os.kill(wrapper, signal.SIGKILL)
     wait_until(lambda: not lives(wrapper), "the wrapper to die")
@@ -76,7 +76,7 @@ def test_a_killed_wrapper(engine: Engine, other: Engine, tmp_path: Path, who: st
 
 
 def test_a_wrapper_killed_while_followed(engine: Engine, other: Engine, tmp_path: Path) -> None:
-    """Who waits for a run sees that it was lost, without asking for a look."""
+    """A process that waits for a run sees on its own that the run is lost."""
     run, wrapper, left = busy(engine, tmp_path)
     os.kill(wrapper, signal.SIGKILL)
     (seen,) = other.wait([run.run_id], timeout=30)
@@ -85,7 +85,7 @@ def test_a_wrapper_killed_while_followed(engine: Engine, other: Engine, tmp_path
 
 
 def test_a_killed_wrapper_of_a_queued_run(project_dir: Path) -> None:
-    """A run that loses its wrapper while it waits is lost, and the next one in the queue goes on."""
+    """If a queued run's wrapper is killed, the run is lost and the next one in the queue starts."""
     engine = open_engine(project_dir, max_running=1)
     first = start(engine, "hang")
     started(engine, first)
@@ -111,7 +111,7 @@ engine.wait([run.run_id for run in runs])
 
 
 def test_a_killed_launcher(project_dir: Path, tmp_path: Path) -> None:
-    """Runs whose launcher is killed go on, the queued ones too, and end as if nothing had happened."""
+    """Runs of a killed launcher continue, queued ones too, and end normally."""
     write_settings(max_parallel=1)
     gate = tmp_path / "gate"
     tasks = [f"wait-for {gate}\nanswer ok"] * 3
@@ -129,7 +129,7 @@ def test_a_killed_launcher(project_dir: Path, tmp_path: Path) -> None:
 
 
 def test_a_launcher_killed_between_two_steps(project_dir: Path) -> None:
-    """A run whose launcher died before it started the wrapper is lost, and leaves no doorbell."""
+    """A run whose launcher died before starting the wrapper is lost, and leaves no activity file."""
     engine = open_engine(project_dir)
     meta, lock = make_run(engine.project)
     assert [("queued", 0)] == [(run.status, ahead_of(run)) for run in engine.snapshots()]
@@ -140,7 +140,7 @@ def test_a_launcher_killed_between_two_steps(project_dir: Path) -> None:
 
 
 def test_a_run_of_another_machine(engine: Engine, tmp_path: Path) -> None:
-    """A run of another machine is unknown, refuses to be stopped with words, is never signalled, and can be deleted."""
+    """A run of another machine is unknown: it cannot be stopped, is never signalled, and can be deleted."""
     run, wrapper, left = busy(engine, tmp_path)
     os.kill(wrapper, signal.SIGKILL)
     wait_until(lambda: not lives(wrapper), "the wrapper to die")
@@ -164,7 +164,7 @@ def test_a_run_of_another_machine(engine: Engine, tmp_path: Path) -> None:
 
 
 def test_a_missing_doorbell(engine: Engine) -> None:
-    """A run whose doorbell is gone is found, followed to its end, and told."""
+    """A run without its activity file is found, followed to its end, and reported."""
     gate = Path(engine.project.root, "gate")
     run = start(engine, f"wait-for {gate}", "answer ok")
     started(engine, run)
@@ -174,7 +174,7 @@ def test_a_missing_doorbell(engine: Engine) -> None:
 
 
 def test_a_missing_doorbell_directory(engine: Engine) -> None:
-    """Without any doorbells, runs are still found in the list and followed."""
+    """Without any activity files runs are still listed and followed."""
     gate = Path(engine.project.root, "gate")
     run = start(engine, f"wait-for {gate}", "answer ok")
     started(engine, run)
@@ -186,7 +186,7 @@ def test_a_missing_doorbell_directory(engine: Engine) -> None:
 
 
 def test_stale_doorbells_are_taken_away(engine: Engine) -> None:
-    """A doorbell of a run that ended or is gone is no unfinished run, and does not stay."""
+    """The activity file of a finished or missing run does not count as an unfinished run, and is removed."""
     done = make_finished(engine.project)
     os.makedirs(engine.project.active)
     for run_id in (done.run_id, "20200101-000000-abcdef"):
@@ -196,7 +196,7 @@ def test_stale_doorbells_are_taken_away(engine: Engine) -> None:
 
 
 def test_a_broken_result(engine: Engine) -> None:
-    """A result.json of an earlier version that cannot be read is a failed run that says so, not a running one."""
+    """A broken result.json of an earlier version makes a failed run with the reason, not a running one."""
     run = run_to_end(engine, "answer ok")
     rewrite_meta(run_dir(engine, run), resultSigned=False)
     (run_dir(engine, run) / "result.json").write_text('{"runId": "')
@@ -207,7 +207,7 @@ def test_a_broken_result(engine: Engine) -> None:
 
 
 def test_a_broken_meta(engine: Engine) -> None:
-    """A finished run without a readable meta.json is listed with its end, and can be deleted."""
+    """A finished run with a broken meta.json is listed with its outcome, and can be deleted."""
     run = run_to_end(engine, "answer ok")
     cut = "invalid JSON (empty or truncated)"
     contents = {"": cut, '{"runId":': cut, json.dumps({"runId": run.run_id}): "object missing required field task"}
@@ -219,7 +219,7 @@ def test_a_broken_meta(engine: Engine) -> None:
 
 
 def test_a_strange_directory_among_the_runs(engine: Engine) -> None:
-    """Files and directories that are no runs are left alone; one that has a run's name is foreign."""
+    """Other files and directories among the runs are ignored; a directory with a run's name is untrusted."""
     run = run_to_end(engine, "answer ok")
     for name in ("notes", ".hidden", "20260101-000000-ABCDEF"):
         os.mkdir(os.path.join(engine.project.runs, name))

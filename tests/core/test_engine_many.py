@@ -17,7 +17,7 @@ MANY = 200
 
 @pytest.mark.xdist_group("many")
 def test_two_hundred_at_once(project_dir: Path) -> None:
-    """Two hundred runs launched together all complete, in order of their requests, and leave only their records."""
+    """Two hundred runs launched together complete in order of their requests and leave only their records."""
     engine = open_engine(project_dir, BRIEF, max_parallel=4)
     runs = engine.launch([request(f"task {number}") for number in range(MANY)], background=False)
     assert MANY == len(runs)

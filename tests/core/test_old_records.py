@@ -1,4 +1,4 @@
-"""What earlier versions wrote is read as they read it: runs, presets and settings."""
+"""Runs, presets and settings of earlier versions are read the same."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("forked_commands")]
 
 
 def differences(expected: object, found: object, where: str = "") -> Iterator[str]:
-    """Say what is missing or different; what a newer version says besides is none of it."""
+    """Yield missing or different values; values added by a newer version do not count."""
     if isinstance(expected, dict) and isinstance(found, dict):
         for key, value in expected.items():
             yield from differences(value, found.get(key, "nothing"), f"{where}/{key}")
@@ -29,7 +29,7 @@ def differences(expected: object, found: object, where: str = "") -> Iterator[st
 
 
 def test_everything_is_said_of_old_records(home: Path, project_dir: Path) -> None:
-    """Each command says of them what the version said that wrote them."""
+    """Each command prints the same about old records as the version that wrote them."""
     lay_out(home, project_dir)
 
     def call(words: tuple[str, ...]) -> str:

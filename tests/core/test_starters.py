@@ -1,4 +1,4 @@
-"""The starter presets of `subdeck init`: what they are, what they need, and that nothing is replaced."""
+"""The starter presets of `subdeck init`: their content and needs, and that nothing is replaced."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .git.repositories import commit, make
 pytestmark = pytest.mark.usefixtures("forked_commands")
 
 REMOVED = {"scout", "planner", "reviewer", "worker"}
-"""Roles that came along once and were taken out."""
+"""Roles that were once included and then removed."""
 
 
 def written(project: Path) -> dict[str, Preset]:
@@ -33,7 +33,7 @@ def written(project: Path) -> dict[str, Preset]:
 
 @pytest.fixture
 def project(project_dir: Path) -> Path:
-    """A git repository with a Makefile that has a target for tests, and one commit."""
+    """A git repository with one commit and a Makefile with a target for tests."""
     return make(project_dir, {"Makefile": "all:\n\ntest: all\n\ttrue\n"})
 
 
@@ -43,7 +43,7 @@ def workspace(project: Path, **settings: object) -> Workspace:
 
 @pytest.mark.processes
 def test_what_is_written(project: Path) -> None:
-    """Four presets that run anywhere: two that change nothing, one in a worktree, one with a check of the tests."""
+    """Four presets that run anywhere: two read-only ones, one in a worktree, one with a check of the tests."""
     plan = plan_starters(workspace(project), for_all=False)
     assert ((), {}) == (write_starters(plan)[1], plan.cannot_start)
     presets = written(project)
@@ -65,7 +65,7 @@ def test_what_is_written(project: Path) -> None:
 
 @pytest.mark.processes
 def test_nothing_is_replaced(project: Path) -> None:
-    """A file or preset of that name stays, and is listed; so does a check that runs these tests."""
+    """An existing file or preset of that name stays, and is listed; so does a check that runs these tests."""
     place = project / ".pi/subagents"
     place.mkdir(parents=True)
     (place / "implement.md").write_text("mine, and broken")
@@ -82,14 +82,14 @@ def test_nothing_is_replaced(project: Path) -> None:
 
 @pytest.mark.processes
 def test_a_name_of_a_check_that_is_taken(project: Path) -> None:
-    """A check of that name which runs something else keeps its name."""
+    """An existing check of that name with another command keeps its name."""
     plan = plan_starters(workspace(project, checks={"make-test": ("make", "check")}), for_all=False)
     assert ("make-test-2", "[make, test]") == (plan.check, plan.entries[0].value)
 
 
 @pytest.mark.processes
 def test_an_agent_that_has_to_be_named(project: Path) -> None:
-    """If only a program of the settings is installed that names no protocol, the plan says how to choose it."""
+    """If only a program from the settings is installed, without a protocol, the plan says how to choose it."""
     other = AgentSettings(("/bin/true",))
     plan = plan_starters(workspace(project, agents={"other": other}), for_all=False)
     assert ["other"] == [agent.name for agent in plan.agents]
@@ -101,7 +101,7 @@ def test_an_agent_that_has_to_be_named(project: Path) -> None:
 
 @pytest.mark.processes
 def test_a_check_that_only_these_settings_lack(project: Path) -> None:
-    """If the presets came with the repository, init adds the check that fix-tests names to this user's settings."""
+    """If the presets came with the repository, init adds the check for fix-tests to this user's settings."""
     write_starters(plan_starters(workspace(project), for_all=False))
     plan = plan_starters(workspace(project), for_all=False)
     assert ((), ["make-test"], False) == (plan.new, [entry.name for entry in plan.entries], plan.is_done)
@@ -110,7 +110,7 @@ def test_a_check_that_only_these_settings_lack(project: Path) -> None:
 
 @pytest.mark.processes
 def test_without_tests_there_is_no_check(project_dir: Path) -> None:
-    """Where no test command is detected, and for all projects, fix-tests has no check and says how to give it one."""
+    """Without a test command, and for all projects, fix-tests has no check and explains how to set one."""
     plan = plan_starters(workspace(project_dir), for_all=False)
     assert ("", ()) == (plan.check, plan.entries)
     write_starters(plan)
@@ -143,7 +143,7 @@ def test_outside_git_implement_cannot_start(tmp_path: Path, home: Path) -> None:
 
 @pytest.mark.processes
 def test_what_stops_all_of_them(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A reason that several presets share is given once, after all that would be written."""
+    """A reason that several presets share is given once, after the list of files to write."""
     monkeypatch.setenv(DEMO, "/demo")
     lines = plan_lines(plan_starters(workspace(project), for_all=False))
     (stopped,) = [number for number, line in enumerate(lines) if "cannot start" in line]
@@ -195,7 +195,7 @@ MAKE, NPM, GO = ("make-test", "make test"), ("npm-test", "npm test"), ("go-test"
 def test_how_tests_are_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, files: dict[str, str], expected: list[tuple[str, str]]
 ) -> None:
-    """The test command of a project is told from its files."""
+    """The test command of a project is detected from its files."""
     monkeypatch.setattr(starters.shutil, "which", lambda program: f"/bin/{program}")
     for name, text in files.items():
         path = tmp_path / name
@@ -205,7 +205,7 @@ def test_how_tests_are_run(
 
 
 def test_an_installed_program_goes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of several ways to run the tests, one whose program is installed is used."""
+    """Of several ways to run the tests, one with an installed program is used."""
     monkeypatch.setattr(starters.shutil, "which", lambda program: "/bin/go" if program == "go" else None)
     (tmp_path / "Makefile").write_text("test:\n")
     (tmp_path / "go.mod").write_text("")
@@ -228,7 +228,7 @@ def test_without_a_terminal_it_is_refused(project: Path) -> None:
 
 @pytest.mark.processes
 def test_a_dry_run_writes_nothing(project: Path) -> None:
-    """--dry-run shows agents, test command, presets and settings, and leaves everything as it is."""
+    """--dry-run shows agents, test command, presets and settings, and changes nothing."""
     done = subdeck("init", "--dry-run", cwd=project)
     assert 0 == done.code
     for part in ("Agents", "make test, detected in Makefile", *NAMES, "checks: {make-test: [make, test]}"):

@@ -1,4 +1,4 @@
-"""What makes the app cheap under test: short waits, styles parsed once, and frames drawn when somebody looks."""
+"""Faster app tests: short waits, styles parsed once, and frames drawn only if a test reads them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from textual.screen import Screen
 
-# Textual waits in steps of 20 ms until the app has nothing to do: after each of dozens of keys, in a thousand tests.
+# Textual waits in steps of 20 ms until the app is idle: after each of dozens of keys, in a thousand tests.
 _wait.SLEEP_GRANULARITY = 0.004
 _wait.SLEEP_IDLE = 0.0004
 
@@ -27,15 +27,15 @@ HERE = Path(__file__).parent
 
 
 def _parse_once() -> None:
-    """Keep what Textual parsed of a style sheet for the next app: a thousand apps start here with the same styles."""
+    """Keep Textual's parsed style sheets for the next app: a thousand apps start with the same styles."""
     parse = Stylesheet._parse_rules
     known: dict[tuple[object, ...], list[RuleSet]] = {}
     numbers: dict[tuple[tuple[str, str], ...], int] = {}
-    """All sets of variables that there were: some 200 each, and an app asks for 160 style sheets with the same."""
+    """All known sets of variables: some 200 variables each, and an app asks for 160 style sheets with the same set."""
     last: WeakKeyDictionary[Stylesheet, tuple[dict[str, str], int]] = WeakKeyDictionary()
 
     def number(sheet: Stylesheet) -> int:
-        """Say which set of variables a style sheet has; it gets another dictionary with another set."""
+        """Return the number of a style sheet's set of variables; a new set means a new dictionary."""
         variables, found = last.get(sheet, ({}, 0))
         if variables is not sheet._variables:
             found = numbers.setdefault(tuple(sheet._variables.items()), len(numbers))
@@ -52,18 +52,18 @@ def _parse_once() -> None:
 
 
 def _hash_in_c() -> None:
-    """Have a set of rules hash as any object does, which is what Textual's own method returns in Python.
+    """Hash rule sets like any object, instead of by Textual's own method in Python.
 
-    Each node puts some 150 into a set each time its style is found.
+    Each node puts some 150 into a set each time its style is computed.
     """
     RuleSet.__hash__ = object.__hash__
 
 
 def _draw_when_looked_at() -> None:
-    """Draw the first frame of each screen, the last of each app, and else only what a test looks at.
+    """Draw the first frame of each screen, the last of each app, and otherwise only frames that a test reads.
 
-    Without a terminal Textual throws its frames away after drawing them, which takes a third of a test's time.
-    `make soak` has every frame drawn.
+    Without a terminal Textual draws frames and discards them, which takes a third of a test's time. With `make soak`
+    every frame is drawn.
     """
     render_update, shutdown = Compositor.render_update, App[object]._shutdown
     drawn: WeakSet[Compositor] = WeakSet()
@@ -89,7 +89,7 @@ def _draw_when_looked_at() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the coroutines: they run the app, which nothing else here can."""
+    """Mark the coroutines: only they run the app."""
     here = f"{HERE}{os.sep}"
     for item in items:
         if str(item.path).startswith(here) and inspect.iscoroutinefunction(getattr(item, "function", None)):

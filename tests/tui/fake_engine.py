@@ -1,4 +1,4 @@
-"""An engine without disk or processes: tests script what it tells, and look at what it was asked."""
+"""An engine without disk or processes: tests script its updates, and check its recorded calls."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ START = datetime.now(UTC) - timedelta(minutes=30)
 
 
 def run_id(number: int) -> str:
-    """Ids in the order of their numbers, whatever the time."""
+    """Return an id with the order of its number, at any time of day."""
     return f"20260101-{number:06d}-{number:06x}"
 
 
 def a_run(number: int = 1, status: str = "running", **fields: Any) -> RunSnapshot:
-    """A snapshot with what a test does not care about filled in; `meta` fields go in by `meta_…`."""
+    """Return a snapshot with defaults for other fields; `meta_…` arguments go into the meta."""
     meta_fields = {name[5:]: fields.pop(name) for name in list(fields) if name.startswith("meta_")}
     meta: dict[str, Any] = {
         "run_id": run_id(number),
@@ -94,7 +94,7 @@ def a_preset(name: str = "repo-scout", **fields: Any) -> Preset:
 
 
 def some_events(start: int = 1, files: int = 3) -> list[Event]:
-    """What a reading agent does, three events a file."""
+    """Return events of an agent that reads files, three for each file."""
     events: list[Event] = [RunStarted(seq=start, ts=stamp(start), pid=1, child_pid=2, attempt=1, max_attempts=1)]
     for number in range(files):
         seq = start + 1 + 3 * number
@@ -112,7 +112,7 @@ def some_events(start: int = 1, files: int = 3) -> list[Event]:
 def _encoded(event: Event) -> bytes:
     try:
         return encode_event(event)
-    except UnicodeEncodeError:  # a lone surrogate, which no file can hold
+    except UnicodeEncodeError:  # a lone surrogate, which no file can contain
         return json.dumps(msgspec.to_builtins(event)).encode() + b"\n"
 
 
@@ -121,7 +121,7 @@ def ended(seq: int, status: str = "completed", reason: str = "done") -> RunEnded
 
 
 class SlowFile(LineFile):
-    """Lets what is before the end of a file be read when its disk is let go."""
+    """A file with its end readable at once, and the rest only when its disk is released."""
 
     def __init__(self, path: str, disk: threading.Event) -> None:
         super().__init__(path)
@@ -135,21 +135,21 @@ class SlowFile(LineFile):
 
 
 class FakeWork:
-    """What the runs have changed, as the test says."""
+    """The changes of runs, set by the test."""
 
     def __init__(self) -> None:
         self.known: dict[str, Changes] = {}
-        """By run id, of runs that go on."""
+        """The changes of running runs, by run id."""
         self.patches: dict[str, bytes] = {}
         self.looks: list[str] = []
         self.answers: dict[str, str] = {}
         self.differences: dict[tuple[str, str], Difference | SubdeckError] = {}
         self.plans: dict[Operation, Any] = {}
-        """Or why it cannot be planned."""
+        """The plan of each operation, or the error that refuses it."""
         self.asked: list[tuple[Operation, str, dict[str, Any]]] = []
-        """What was planned, of which run, and what was asked for besides."""
+        """Each planned operation, with its run and options."""
         self.done: list[tuple[Operation, Plan, str]] = []
-        """What was done, by which plan, with which message."""
+        """Each executed operation, with its plan and message."""
 
     def changes(self, run: RunSnapshot) -> Changes | None:
         self.looks.append(run.run_id)
@@ -186,7 +186,7 @@ class FakeWork:
 
 
 class FakeEngine:
-    """Returns what core.engine.Engine does; `tell` is what would have happened on disk."""
+    """A fake core.engine.Engine; `tell` makes an update like a change on disk."""
 
     def __init__(self, *runs: RunSnapshot, presets: Sequence[Preset] = (), problems: Sequence[PresetProblem] = ()):
         self.project = Project("/src/shop")
@@ -195,18 +195,18 @@ class FakeEngine:
         self.catalog = PresetCatalog(tuple(presets), tuple(problems), ("/src/shop/.pi/subagents",))
         self.runs = {run.run_id: run for run in runs}
         self.directory = tempfile.mkdtemp()
-        """Where the files of runs are."""
+        """The directory of the runs' files."""
         weakref.finalize(self, shutil.rmtree, self.directory, ignore_errors=True)
         self.read_runs: list[str] = []
         self.disk = threading.Event()
-        """Cleared, it lets only the end of a transcript be read."""
+        """While cleared, only the end of a transcript is readable."""
         self.disk.set()
         self.launched: list[RunRequest] = []
         self.stopped: list[tuple[tuple[str, ...], bool]] = []
         self.deleted: list[str] = []
         self.given_up: list[str] = []
         self.lost: tuple[str, ...] = ()
-        """Runs that are gone from the trash."""
+        """Runs that have left the trash."""
         self.acts: list[Act] = []
         self.work = FakeWork()
         self.claimed: list[str] = []
@@ -218,9 +218,9 @@ class FakeEngine:
         self.told: list[tuple[str, ...]] = []
         self.read: list[str] = []
         """The hashes of the requests that were replied to."""
-        """What was said to runs: kind, run, and what is told with it."""
+        """The calls to interactive runs: kind, run and content."""
         self.talk_errors: dict[str, SubdeckError] = {}
-        """By run: why nothing can be said to it."""
+        """By run: the reason why messages to it are refused."""
         self.attach: AttachInfo | SubdeckError = SubdeckError("it has no pane")
         self.hand: tuple[str, ...] = ("by-hand",)
         self.taken_over: list[str] = []
@@ -228,17 +228,17 @@ class FakeEngine:
         self.held = False
         self.moved: list[tuple[str, int]] = []
         self.files: dict[str, str] = {}
-        """Of every run, name to path."""
+        """Each run's files, from name to path."""
         self.faults: list[Exception] = []
-        """What following the runs fails with next."""
+        """The next errors of following the runs."""
         self.hangs: list[threading.Event] = []
-        """What following the runs waits for next."""
+        """The next events that following the runs waits for."""
         self._was_followed = False
         self._queue: queue.Queue[Update] = queue.Queue()
         self._queue.put(self._update(tuple(runs), presets_changed=True))
 
     def tell(self, *runs: RunSnapshot, removed: Sequence[str] = (), presets_changed: bool = False) -> None:
-        """Let an update say that these runs changed."""
+        """Report these runs as changed in an update."""
         former = dict(self.runs)
         self.runs |= {run.run_id: run for run in runs}
         for name in removed:
@@ -249,11 +249,11 @@ class FakeEngine:
         self._queue.put(self._update(runs, over, tuple(removed), presets_changed))
 
     def write(self, name: str, *events: Event) -> None:
-        """Let a run say more."""
+        """Append events to a run."""
         self.write_lines(name, paths.EVENTS, b"".join(map(_encoded, events)))
 
     def write_lines(self, name: str, file: str, content: bytes) -> None:
-        """Append to a file of a run as it is."""
+        """Append raw lines to a file of a run."""
         os.makedirs(os.path.join(self.directory, name), exist_ok=True)
         with open(os.path.join(self.directory, name, file), "ab") as opened:
             opened.write(content)
@@ -275,7 +275,7 @@ class FakeEngine:
             presets_changed=presets_changed,
         )
 
-    # --- what Engine answers -------------------------------------------------------------------------------------
+    # --- the interface of Engine ---------------------------------------------------------------------------------
 
     def read_settings(self) -> Settings:
         return self.settings
@@ -353,7 +353,7 @@ class FakeEngine:
         return gone
 
     def act(self, kind: ActKind, words: str, data: dict[str, Any] | None = None) -> None:
-        """Let something be done that can be taken back."""
+        """Record an act that can be undone."""
         self.acts.append(Act(str(len(self.acts)), kind, words, paths.now_iso(), data or {}))
 
     def give_up(self, run_id: str) -> None:
@@ -361,7 +361,7 @@ class FakeEngine:
         self.tell(structs.replace(self.runs[run_id], state=make_state("failed", reason="lost"), elsewhere=False))
 
     def unmerged(self, names: Iterable[str]) -> tuple[Unmerged, ...]:
-        """Nothing works in a worktree."""
+        """No run has a worktree."""
         return ()
 
     def last_act(self) -> Act | None:
@@ -378,7 +378,7 @@ class FakeEngine:
         return TakenBack(f"brought back {act.words}", run_ids=back)
 
     def purge(self, names: Iterable[str] | None = None) -> None:
-        """There is nothing old in the trash."""
+        """Nothing in the trash is old."""
 
     def updates(self, stop: Stop, *, shown: Callable[[], Container[str]] | None = None) -> Iterator[Update]:
         if self._was_followed:
@@ -414,7 +414,7 @@ class FakeEngine:
         return self.files
 
     def wait(self, names: Sequence[str], *, timeout: float | None = None) -> tuple[RunSnapshot, ...]:
-        """What was asked to stop has stopped, unless a test lets it be deaf."""
+        """Stopped runs have ended, unless a test makes them ignore stops."""
         if not self.deaf:
             self.tell(*(structs.replace(self.runs[name], state=make_state("aborted")) for name in names))
         return tuple(self.runs[name] for name in names)

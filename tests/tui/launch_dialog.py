@@ -1,4 +1,4 @@
-"""The launch dialog as its tests open it and read it."""
+"""The launch dialog, opened and read by its tests."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .open_deck import Deck
 
 
 async def dialog_of(deck: Deck, *keys: str) -> LaunchScreen:
-    """Press keys that end in the launch dialog, and answer it once everything is filled in."""
+    """Press keys that open the launch dialog, and return it once it is filled in."""
     await deck.press(*keys)
     await deck.until(lambda: isinstance(deck.app.screen, LaunchScreen), "the dialog")
     screen = deck.app.screen
@@ -19,5 +19,5 @@ async def dialog_of(deck: Deck, *keys: str) -> LaunchScreen:
 
 
 def request_of(dialog: LaunchScreen) -> RunRequest:
-    """What one run would be launched with now."""
+    """Return the request that one run would be launched with now."""
     return dialog.form.request(dialog._fields.values)

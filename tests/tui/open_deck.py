@@ -1,4 +1,4 @@
-"""Open the app on a fake engine, wait on what its screen says."""
+"""Open the app on a fake engine, and wait for text on its screen."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from textual.widget import Widget
 from .fake_engine import FakeEngine
 
 LONGEST_DRAWING_S = 1.0
-"""Where something moves all the time there is no end of it."""
+"""The limit for drawing a screen with constant movement."""
 
 
 class Clock:
-    """The app's clock for keys: it stands until a test moves it."""
+    """The app's clock for keys, which only a test advances."""
 
     def __init__(self) -> None:
         self.now = time.monotonic()
@@ -34,7 +34,7 @@ class Clock:
 
 
 class Deck:
-    """The app under test, seen as its operator sees it."""
+    """The app under test, with access to the user's view."""
 
     def __init__(self, app: SubdeckApp, pilot: Pilot[str]) -> None:
         self.app = app
@@ -49,12 +49,12 @@ class Deck:
 
     @property
     def screen_text(self) -> str:
-        """Every line of the screen as the terminal would show it."""
+        """Return every line of the screen as the terminal would show it."""
         return "\n".join(strip.text for strip in self.strips)
 
     @property
     def strips(self) -> list[Strip]:
-        """The screen with what lies below it: drawn here first, a dialog would keep the emptiness it had around it."""
+        """Return the screen above the ones below it, drawn first, so that a dialog's background is not empty."""
         visible_screen_stack.set(self.app._background_screens)
         return self.app.screen._compositor.render_strips(self.app.size)
 
@@ -63,7 +63,7 @@ class Deck:
         return [toast.message for toast in self.app._notifications]
 
     def rows(self, widget: Widget) -> list[str]:
-        """The lines of one widget, with the screen drawn as it is now."""
+        """Return the lines of one widget, freshly drawn."""
         assert self.strips
         return [widget.render_line(y).text.rstrip() for y in range(widget.size.height)]
 
@@ -72,7 +72,7 @@ class Deck:
         await self._drawn()
 
     async def pass_time(self, seconds: float = 5.0) -> None:
-        """Let time pass on the clock for keys, once the request that is shown is on the screen."""
+        """Let time pass on the clock for keys, once the shown request is on the screen."""
         block = self.main.request
         if block.is_shown and self.app.screen is self.main:
             await self.until(lambda: block._guard._visible_since is not None, "the block on the screen")
@@ -81,7 +81,7 @@ class Deck:
         block.tick()
 
     async def _drawn(self) -> None:
-        """Let the app draw what it knows: its messages are done before that is on the screen."""
+        """Let the app draw its data, after its pending messages."""
         deadline = time.monotonic() + LONGEST_DRAWING_S
         while self._is_behind and time.monotonic() < deadline:
             await asyncio.sleep(0.002)
@@ -98,9 +98,9 @@ class Deck:
         await self.pilot.press(*("space" if char == " " else char for char in text))
 
     async def until(self, condition: Callable[[], Any], what: str, timeout: float = 60.0) -> None:
-        """Let the app work until a condition holds; fail with its name when it does not.
+        """Let the app work until a condition holds; fail with its name otherwise.
 
-        The screen is drawn now and then, as for an operator who waits: some of what the app reads is asked for then.
+        The screen is drawn now and then, as for a waiting user: the app requests some data only on drawing.
         """
         deadline, waits = time.monotonic() + timeout, 0
         while not condition():
@@ -117,7 +117,7 @@ class Deck:
 
 
 def text_at_cursor(view: DocumentView) -> str:
-    """The whole text of the line under the cursor, opened or not."""
+    """Return the whole text of the line under the cursor, whether or not it is expanded."""
     offset = view.cursor_offset
     return "" if offset is None else view.document.full_text(offset)
 
@@ -127,7 +127,7 @@ async def opened(
     engine: FakeEngine, size: tuple[int, int] = (120, 30), *, run_id: str | None = None, readonly: bool = False
 ) -> AsyncIterator[Deck]:
     """Run the app until the engine's first update has been shown."""
-    api: EngineApi = engine  # the type checker proves here that the app can tell no difference
+    api: EngineApi = engine  # the type checker proves here that the app can use either engine
     app = SubdeckApp(api, run_id, readonly=readonly)
     async with app.run_test(size=size, notifications=True) as pilot:
         deck = Deck(app, pilot)

@@ -1,4 +1,4 @@
-"""A real engine on a temporary project with presets in it, and the deck opened on them."""
+"""A real engine on a temporary project with presets, and the deck opened on them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def user_place() -> Path:
 async def presets_opened(
     project: Path, *texts: str, size: tuple[int, int] = (120, 30), **settings: object
 ) -> AsyncIterator[Deck]:
-    """Open the deck with these texts as the project's presets, the first one highlighted and the keys on it."""
+    """Open the deck with these texts as the project's presets, with the first one highlighted and focused."""
     for number, text in enumerate(texts):
         (project_place(project) / f"{number or 'scout'}.md").write_text(text)
     async with opened(offline_engine(project, **settings), size) as deck:  # type: ignore[arg-type]
@@ -50,7 +50,7 @@ async def presets_opened(
 
 
 def offline_engine(project: Path, **settings: object) -> Engine:
-    """A real engine with the offline agent."""
+    """Return a real engine with the offline agent."""
     file = Path(os.environ["HOME"], ".config/subdeck/config.yaml")
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(json.dumps({"agent": "offline", **settings}))
@@ -58,7 +58,7 @@ def offline_engine(project: Path, **settings: object) -> Engine:
 
 
 async def until_screen(deck: Deck, kind: type) -> None:
-    """Wait for a screen that has read what it shows."""
+    """Wait for a screen that has read its data."""
 
     def is_there() -> bool:
         screen = deck.app.screen

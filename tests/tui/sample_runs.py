@@ -24,11 +24,11 @@ def an_update(*runs: RunSnapshot, removed: tuple[str, ...] = (), ended: tuple[Ru
 
 
 def a_mate(number: int, status: str = "running", *, first: int = 1, size: int = 4, **fields: Any) -> RunSnapshot:
-    """A run of the group that began with the run `first`."""
+    """Return a run of the group whose first run is `first`."""
     return a_run(number, status, meta_group=Group(run_id(first), number - first, size, size), **fields)
 
 
 def a_group(*statuses: str, first: int = 1, **fields: Any) -> tuple[RunSnapshot, ...]:
-    """Runs launched together, numbered from `first` on."""
+    """Return runs launched together, numbered from `first` on."""
     size = len(statuses)
     return tuple(a_mate(first + n, status, first=first, size=size, **fields) for n, status in enumerate(statuses))

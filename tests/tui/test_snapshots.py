@@ -1,4 +1,4 @@
-"""Whole screens as text, at the three sizes; `make snapshots` writes them anew, to be looked at before they count."""
+"""Whole screens as text, at the three sizes; `make snapshots` rewrites them for review."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ from .sample_runs import a_mate
 KEPT = Path(__file__).parent / "snapshots"
 
 START = datetime(2026, 1, 2, 20, 0).astimezone(UTC)
-"""Eight in the evening wherever the test runs."""
+"""Eight in the evening, in any time zone."""
 SMALL, MIDDLE, LARGE = (80, 24), (120, 30), (200, 50)
 
 
 class FrozenTime(datetime):
-    """Four minutes after the first run, for ever."""
+    """A clock stopped four minutes after the first run."""
 
     @classmethod
     def now(cls, tz: tzinfo | None = None) -> datetime:
@@ -47,7 +47,7 @@ class FrozenTime(datetime):
 
 @pytest.fixture(autouse=True)
 def one_time_on_one_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let nothing on the screen depend on when and where the test runs."""
+    """Make the screen independent of the time and machine of the test."""
     monkeypatch.setattr(fake_engine, "START", START)
     for module in (_rows, store, _reader):
         monkeypatch.setattr(module, "datetime", FrozenTime)
@@ -61,7 +61,7 @@ def write_anew(pytestconfig: pytest.Config) -> bool:
 
 
 async def compare(deck: Deck, name: str, write_anew: bool) -> None:
-    """Wait until the screen is the kept one; fail with what differs. Written anew it is what the screen comes to."""
+    """Wait for the saved screen, and fail with the difference; with `write_anew`, save the screen after a while."""
     file = KEPT / f"{name}-{deck.app.size.width}x{deck.app.size.height}.txt"
     if write_anew:
         await deck.pilot.pause(1.0)
@@ -80,7 +80,7 @@ def screen(deck: Deck) -> str:
 
 
 def busy_runs() -> list[RunSnapshot]:
-    """Every status, a group, something that goes on in words, and figures of several lengths."""
+    """Return runs of every status, a group, running runs with words, and figures of several lengths."""
     used = Usage(input=8_000, output=120, cost=0.031, turns=3, tool_uses=4)
     return [
         a_run(60, meta_task="find where requests are authenticated", activity="Reading src/auth.ts", usage=used),
@@ -117,7 +117,7 @@ def busy_engine() -> FakeEngine:
 
 @pytest.mark.parametrize("size", [SMALL, MIDDLE, LARGE])
 async def test_the_busy_deck(size: tuple[int, int], write_anew: bool) -> None:
-    """Presets with one that is broken, runs of each status, a group, what was not looked at, and a transcript."""
+    """The deck shows presets with a broken one, runs of each status, a group, unread results and a transcript."""
     async with opened(busy_engine(), size) as deck:
         await deck.until(lambda: deck.main.run_store.unseen, "what was not looked at")
         deck.app.clear_notifications()
@@ -126,7 +126,7 @@ async def test_the_busy_deck(size: tuple[int, int], write_anew: bool) -> None:
 
 @pytest.mark.parametrize("size", [SMALL, MIDDLE])
 async def test_the_launch_dialog(size: tuple[int, int], write_anew: bool) -> None:
-    """The task and all that can be chosen fit, with the keys and the button."""
+    """The launch dialog shows the task and all options, with the keys and the button."""
     async with opened(FakeEngine(presets=some_presets()), size) as deck:
         await deck.until(lambda: deck.main.presets.row_count, "the presets")
         await dialog_of(deck, "n")
@@ -136,7 +136,7 @@ async def test_the_launch_dialog(size: tuple[int, int], write_anew: bool) -> Non
 
 @pytest.mark.parametrize("size", [SMALL, LARGE])
 async def test_the_facts_of_a_run(project_dir: Path, size: tuple[int, int], write_anew: bool) -> None:
-    """How it ended in one line, the tabs, and two columns of facts."""
+    """The overview of a run shows its outcome in one line, the tabs and two columns."""
     scene = Scene(project_dir, a_run(1, "failed", meta_task="check the error paths", meta_description="errors"))
     scene.write(*some_events(), ended(20, "failed", "model_error"))
     scene.end("Half of it.", RunReason.MODEL_ERROR, error_message="401 Invalid API key", ended_at=stamp(32))
@@ -147,7 +147,7 @@ async def test_the_facts_of_a_run(project_dir: Path, size: tuple[int, int], writ
 
 
 async def test_the_help(write_anew: bool) -> None:
-    """Every key that works here first, what cannot be done now with its reason."""
+    """The help lists every key that works here first, and disabled ones with the reason."""
     async with opened(busy_engine(), SMALL) as deck:
         deck.app.clear_notifications()
         await deck.press("question_mark")
@@ -156,7 +156,7 @@ async def test_the_help(write_anew: bool) -> None:
 
 
 def runs_on_hosts() -> list[RunSnapshot]:
-    """One at work, one that is unknown, and two that wait."""
+    """Return a running run, an unknown one and two waiting ones."""
     waits = Place(PlaceState.WAITS)
     return [
         a_remote_run(60, meta_task="port the parser", activity="Reading src/parser.py"),
@@ -170,7 +170,7 @@ def runs_on_hosts() -> list[RunSnapshot]:
 
 @pytest.mark.parametrize("size", [SMALL, MIDDLE])
 async def test_runs_on_hosts(size: tuple[int, int], write_anew: bool) -> None:
-    """The column of hosts, what is unknown, what waits, and how many are out of reach."""
+    """The deck shows the column of hosts, unknown and waiting runs, and the number of unreachable ones."""
     async with opened(FakeEngine(*runs_on_hosts()), size) as deck:
         await compare(deck, "on-hosts", write_anew)
 
@@ -179,7 +179,7 @@ async def test_runs_on_hosts(size: tuple[int, int], write_anew: bool) -> None:
 async def test_the_hosts(
     project_dir: Path, monkeypatch: pytest.MonkeyPatch, size: tuple[int, int], write_anew: bool
 ) -> None:
-    """What is wrong above, a row for each host, and all of the one at the cursor below."""
+    """The hosts screen shows problems above, a row for each host, and the selected host's details below."""
     for module in (screen_of_hosts, watch):
         monkeypatch.setattr(module, "datetime", FrozenTime)
     now = FrozenTime.now(UTC)
@@ -201,7 +201,7 @@ async def test_the_hosts(
 
 @pytest.mark.parametrize("size", [SMALL, MIDDLE])
 async def test_the_empty_project(size: tuple[int, int], write_anew: bool) -> None:
-    """Who begins is told what to press, where presets are, and what is missing."""
+    """The empty project shows a new user the keys to press, the places of presets, and missing programs."""
     async with opened(FakeEngine(), size) as deck:
         await deck.until(lambda: deck.main.presets._missing, "the look at what is missing")
         await compare(deck, "empty", write_anew)

@@ -1,4 +1,4 @@
-"""Colours: three themes, and none at all where NO_COLOR asks for that."""
+"""Colours: three themes, and none with NO_COLOR."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .open_deck import Deck, opened
 
 NAMES = [theme.name for theme in OURS]
 LEAST_CONTRAST = 4.5
-"""What WCAG asks of text."""
+"""WCAG's minimum for text."""
 
 
 def an_engine(**settings: object) -> FakeEngine:
@@ -38,13 +38,13 @@ def segments(deck: Deck) -> Iterator[tuple[str, Style]]:
 
 
 def test_the_next_theme() -> None:
-    """Themes go round; from one of Textual's the way leads to ours."""
+    """Themes go round; one of Textual's is followed by our first one."""
     assert [next_theme(name) for name in NAMES] == [*NAMES[1:], NAMES[0]]
     assert next_theme("nord") == NAMES[0]
 
 
 async def test_a_key_goes_to_the_next_theme() -> None:
-    """It says the name, which the setting takes."""
+    """The key shows the theme's name as the setting expects it."""
     async with opened(an_engine(theme="subdeck-light")) as deck:
         assert deck.app.theme == "subdeck-light"
         await deck.press("T")
@@ -53,14 +53,14 @@ async def test_a_key_goes_to_the_next_theme() -> None:
 
 
 def test_the_engine_knows_the_themes() -> None:
-    """The settings take the themes that the app has, and no other."""
+    """The settings accept exactly the app's themes."""
     assert {*NAMES, *BUILTIN_THEMES} == set(THEMES)
 
 
 @pytest.mark.parametrize("name", ["subdeck-dark", "subdeck-light"])
 @pytest.mark.parametrize("keys", [(), ("3",), ("1",), ("?",), ("n",), ("X",), (":",)])
 async def test_text_can_be_read(name: str, keys: tuple[str, ...]) -> None:
-    """Every text of deck and dialogs stands out against its background."""
+    """Every text of deck and dialogs has enough contrast with its background."""
     async with opened(an_engine(theme=name)) as deck:
         await deck.until_text("src/file_2.py")
         await deck.press(*keys)
@@ -89,7 +89,7 @@ def luminance(color: Color) -> float:
 
 @pytest.mark.parametrize("keys", [(), ("3",), ("1",), ("?",), ("n",), ("X",), (":",)])
 async def test_the_terminals_own_colours(keys: tuple[str, ...]) -> None:
-    """The theme `terminal` names no colour of its own: only the sixteen of the terminal and its default."""
+    """The theme `terminal` uses only the terminal's sixteen colours and its default."""
     async with opened(an_engine(theme="terminal")) as deck:
         await deck.until_text("src/file_2.py")
         await deck.press(*keys)
@@ -105,7 +105,7 @@ async def test_the_terminals_own_colours(keys: tuple[str, ...]) -> None:
 
 @pytest.mark.parametrize("keys", [(), ("3",), ("1",), ("?",), ("n",), ("X",), (":",)])
 async def test_no_colour(monkeypatch: pytest.MonkeyPatch, keys: tuple[str, ...]) -> None:
-    """With NO_COLOR no text has a colour; the row with the keys is reversed and its pane has a heavy frame."""
+    """With NO_COLOR no text has a colour; the focused row is reversed and its pane has a heavy frame."""
     monkeypatch.setenv("NO_COLOR", "1")
     async with opened(an_engine()) as deck:
         await deck.until_text("src/file_2.py")
@@ -120,14 +120,14 @@ async def test_no_colour(monkeypatch: pytest.MonkeyPatch, keys: tuple[str, ...])
 
 
 async def test_an_empty_no_color_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The variable counts when it is not empty, as its convention says."""
+    """An empty NO_COLOR does not count, as its convention says."""
     monkeypatch.setenv("NO_COLOR", "")
     async with opened(an_engine()) as deck:
         assert any(style.color for _, style in segments(deck))
 
 
 async def test_no_theme_without_colour(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The key says why there is nothing to choose from."""
+    """With NO_COLOR the key explains that there is no theme to choose."""
     monkeypatch.setenv("NO_COLOR", "1")
     async with opened(an_engine()) as deck:
         await deck.press("T")
@@ -135,7 +135,7 @@ async def test_no_theme_without_colour(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_a_chosen_theme_is_kept() -> None:
-    """The next start has the theme that was chosen by key, unless the settings name another one meanwhile."""
+    """A theme chosen by key is kept for the next start, unless the settings then name another one."""
     async with opened(an_engine(theme="subdeck-light")) as deck:
         await deck.press("T")
         await deck.until(lambda: theme_file().read().theme == "terminal", "the choice on the disk")

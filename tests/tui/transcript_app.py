@@ -1,4 +1,4 @@
-"""The transcript pane alone, on a real file: what a reader hands out is taken at once."""
+"""The transcript pane without the app, on a real file, with read results applied at once."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class ReadingApp(App[None]):
         self.read_on()
 
     def read_on(self, pieces: int = 1000) -> None:
-        """Let the pane take what there is."""
+        """Let the pane read the available lines."""
         for _ in range(pieces):
             piece = self.reader.read()
             self.transcript.take(piece)
@@ -74,7 +74,7 @@ class ReadingApp(App[None]):
 
 
 class Pane:
-    """The pane under test, seen as its operator sees it."""
+    """The pane under test, with access to the user's view."""
 
     def __init__(self, app: ReadingApp, pilot: Pilot[None]) -> None:
         self.app = app
@@ -83,19 +83,19 @@ class Pane:
 
     @property
     def rows(self) -> list[str]:
-        """What stands in the view, without the time."""
+        """Return the rows of the view, without the time."""
         indent = self.transcript.document.view.indent
         height = self.transcript.scrollable_content_region.height
         return [self.transcript.render_line(y).text[indent:].rstrip() for y in range(height)]
 
     @property
     def said(self) -> list[str]:
-        """The same without empty rows."""
+        """Return the rows without empty ones."""
         return [row for row in self.rows if row]
 
     @property
     def pointed(self) -> list[str]:
-        """The rows that have the cursor."""
+        """Return the rows under the cursor."""
         height = self.transcript.scrollable_content_region.height
         lines = [self.transcript.render_line(y).text for y in range(height)]
         indent = self.transcript.document.view.indent
@@ -110,7 +110,7 @@ class Pane:
         return self.transcript.cursor
 
     async def press(self, *keys: str) -> None:
-        """Move as the keys of a pane do."""
+        """Move like the keys of a pane."""
         for key in keys:
             self.transcript.action_move(key)
         await self.pilot.pause()
@@ -133,7 +133,7 @@ def append(directory: str, file: str, content: bytes) -> None:
 async def reading(
     *events: Event, size: tuple[int, int] = (80, 24), pieces: int = 1000, **run_fields: object
 ) -> AsyncIterator[Pane]:
-    """Open the pane on these events; `pieces` limits what is read at first."""
+    """Open the pane on these events; `pieces` limits the first read."""
     with tempfile.TemporaryDirectory() as directory:
         append(directory, paths.EVENTS, b"".join(map(encode_event, events)))
         app = ReadingApp(directory)

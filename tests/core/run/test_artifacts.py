@@ -22,7 +22,7 @@ def project(project_dir: Path) -> Project:
 
 
 def test_meta_round_trip(project: Project) -> None:
-    """What the launch decided is read back the same, odd texts included."""
+    """Launch data is read back unchanged, odd texts included."""
     meta = make_meta(
         task="a\0b \x1b[1m \u2028 \U0001f422 $(x)",
         group=Group("20260101-000000-abcdef", 1, 3, 2),
@@ -38,7 +38,7 @@ def test_meta_round_trip(project: Project) -> None:
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"runId": 1}', b"\xff\xfe", b"null", b"[" * 100_000])
 def test_broken_files_say_nothing(project: Project, content: bytes) -> None:
-    """A record that is empty, torn, of another shape or no text is as good as missing."""
+    """An empty, torn, malformed or undecodable record counts as missing."""
     meta, lock = make_run(project)
     os.close(lock)
     directory = Path(project.run_dir(meta.run_id))
@@ -50,7 +50,7 @@ def test_broken_files_say_nothing(project: Project, content: bytes) -> None:
 
 
 def test_unknown_fields_are_accepted(project: Project) -> None:
-    """A file that a later version wrote can be read."""
+    """A file written by a later version is readable."""
     meta, lock = make_run(project)
     os.close(lock)
     path = Path(project.run_dir(meta.run_id), paths.META)
@@ -59,7 +59,7 @@ def test_unknown_fields_are_accepted(project: Project) -> None:
 
 
 def test_small_records_round_trip(tmp_path: Path) -> None:
-    """Wishes and runner facts are read back the same."""
+    """A stop request and runner facts are read back unchanged."""
     wish = StopRequest(by="app", force=True, at="now", reason="cancelled")
     facts = RunnerFacts("tmux", "h", "b", "n", 7, 8, tmux=TmuxPlace("deck", "s", "w", "%1"))
     artifacts.write_stop(str(tmp_path), wish)
@@ -69,20 +69,20 @@ def test_small_records_round_trip(tmp_path: Path) -> None:
 
 
 def test_an_activity_record_ends_at_its_newline() -> None:
-    """What a longer record left behind the newline is not read."""
+    """Bytes that a longer record left after the newline are ignored."""
     content = b'{"seq":7,"sentence":"ab"}\nence":"longer"}\n'
     assert ActivityRecord(7, "ab") == artifacts.decode_activity(content)
 
 
 def test_the_first_result_stays(tmp_path: Path) -> None:
-    """A second result is refused, and nothing temporary stays."""
+    """A second result is refused, and no temporary file is left."""
     first, second = make_result("r", final_text="first"), make_result("r", final_text="second")
     assert [True, False] == [artifacts.write_result(str(tmp_path), result) for result in (first, second)]
     assert (first, [paths.RESULT]) == (artifacts.read_result(str(tmp_path)), os.listdir(tmp_path))
 
 
 def test_results_where_links_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a file system without hard links a result is written as well, and the first one stays."""
+    """Without hard links a result is still written, and the first one stays."""
 
     def refuse(*_: object, **__: object) -> None:
         raise PermissionError(1, "Operation not permitted")
@@ -94,7 +94,7 @@ def test_results_where_links_are_refused(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_the_reserve_is_given_back(tmp_path: Path) -> None:
-    """Space kept for a result is really taken, and is free again when the result is there."""
+    """The space reserved for a result is really allocated, and freed once the result is written."""
     artifacts.reserve_result(str(tmp_path))
     assert os.stat(tmp_path / artifacts.RESERVE).st_blocks * 512 >= 64 * 1024
     artifacts.write_result(str(tmp_path), make_result("r"))
@@ -102,7 +102,7 @@ def test_the_reserve_is_given_back(tmp_path: Path) -> None:
 
 
 def test_a_directory_that_cannot_be_made(tmp_path: Path) -> None:
-    """A launch into a place that is no directory says where, and leaves nothing."""
+    """A launch into a path that is not a directory fails with an error and creates nothing."""
     (tmp_path / "runs").touch()
     with pytest.raises(LaunchError, match="cannot write the run directory: File exists"):
         artifacts.create_run(str(tmp_path / "runs"), make_meta(), "task")
@@ -110,7 +110,7 @@ def test_a_directory_that_cannot_be_made(tmp_path: Path) -> None:
 
 
 def test_a_run_appears_whole_and_held(project: Project) -> None:
-    """Under its own name a run directory is complete, private and locked from the first moment."""
+    """A run directory is complete, private and locked as soon as it has its own name."""
     meta, lock = make_run(project)
     directory = Path(project.run_dir(meta.run_id))
     assert {"lock", "meta.json", "prompt.md"} == set(os.listdir(directory))
@@ -125,7 +125,7 @@ def test_a_run_appears_whole_and_held(project: Project) -> None:
 
 
 def test_listing_hides_what_is_not_for_users(tmp_path: Path) -> None:
-    """Temporary and reserved files are no artifacts."""
+    """Temporary and reserved files are not artifacts."""
     for name in ("result.json", ".subdeck.12ab", artifacts.RESERVE):
         (tmp_path / name).touch()
     assert {"result.json": str(tmp_path / "result.json")} == artifacts.present(str(tmp_path))

@@ -1,4 +1,4 @@
-"""What runs cost, added up."""
+"""The costs of runs, added up."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def run(number: int, days: float, cost: float, status: str = "completed", **fiel
 
 
 def test_costs_by_period() -> None:
-    """Today begins at midnight, the week six days before; what has no date counts in all, foreign runs nowhere."""
+    """Today starts at midnight, the week six days earlier; undated runs are in the total, untrusted ones nowhere."""
     runs = [
         run(1, 0.4, 1.0),
         run(2, 0.6, 2.0, "failed"),
@@ -42,7 +42,7 @@ def test_costs_by_period() -> None:
 
 
 def test_costs_by_name() -> None:
-    """Presets, models and agents have a line each, the dearest first; control characters of their names are gone."""
+    """Each preset, model and agent has a line, most expensive first, with control characters removed from its name."""
     runs = [
         run(1, 0, 1.0, meta_preset="a\x1b[31m", meta_resolved_model="m/1"),
         run(2, 0, 3.0, meta_preset="", meta_resolved_model="", meta_requested_model=""),
@@ -55,13 +55,13 @@ def test_costs_by_name() -> None:
 
 
 def test_money() -> None:
-    """Cents are enough, and less than one is not nothing."""
+    """Money is shown in cents; less than a cent is not shown as zero."""
     assert ["–", "<$0.01", "$0.31", "$1,204.50"] == [money(cost) for cost in (0, 0.001, 0.31, 1204.5)]
 
 
 @pytest.mark.processes
 def test_report(project_dir: Path) -> None:
-    """The command lists the same, also as JSON; without a run it is all dashes."""
+    """The report command lists the same costs, in JSON too; without runs it prints dashes."""
     project = paths.Project(str(project_dir))
     assert "total" in subdeck("report", cwd=project_dir).out
     make_finished(project, make_meta(preset="scout", resolved_model="m/1"), usage=Usage(input=1000, cost=1.25))
@@ -78,7 +78,7 @@ def test_report(project_dir: Path) -> None:
 
 @pytest.mark.processes
 def test_a_cost_that_is_not_known(project_dir: Path) -> None:
-    """It is no nothing: a question mark stands for it, and a plus behind sums that are without it."""
+    """An unknown cost is shown as a question mark, and a sum without it gets a plus sign."""
     project = paths.Project(str(project_dir))
     make_finished(project, make_meta(preset="told"), usage=Usage(input=1000, cost=1.25))
     make_finished(project, make_meta(preset="untold"), usage=Usage(input=1000, unpriced=1000))
@@ -99,5 +99,5 @@ def test_a_cost_that_is_not_known(project_dir: Path) -> None:
     ],
 )
 def test_a_cost_in_words(usage: Usage, words: str) -> None:
-    """What was free and what nobody knows are told apart."""
+    """A free run and a run of unknown cost have different words."""
     assert words == cost_words(usage)

@@ -1,4 +1,4 @@
-"""Whatever bytes a decoder gets, it gives a value or its own error, in no time, and what is shown of it is plain."""
+"""For any bytes, a decoder quickly returns a value or raises its own error, and the displayed text is plain."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ LINES = [builtin(event) for event in EVENTS]
 @fuzzed
 @given(content=documents(META, RESULT, FACTS, REQUEST, {"schemaVersion": 99}))
 def test_records(place: Path, content: bytes) -> None:
-    """A record is read or is broken for a reason; a run can be shown and explained with either."""
+    """A record is either readable or broken with a reason; a run can be shown and explained in both cases."""
     run_dir = place / ID
     run_dir.mkdir(exist_ok=True)
     for name in (paths.META, paths.RESULT, paths.RUNNER, paths.STOP):
@@ -140,7 +140,7 @@ def test_records(place: Path, content: bytes) -> None:
 @fuzzed
 @given(content=documents({"seq": 5, "sentence": "now"}) | st.just(b""))
 def test_the_doorbell(content: bytes) -> None:
-    """An activity record is read, or None."""
+    """An activity record is decoded, or None."""
     record = artifacts.decode_activity(content)
     assert record is None or (0 <= record.seq <= 2**53 and isinstance(record.sentence, str))
 
@@ -156,7 +156,7 @@ def shown_by(line: bytes) -> Iterator[str | None]:
 @fuzzed
 @given(contents=st.lists(documents(*LINES, {"type": "unheard of", "seq": 1}), max_size=6))
 def test_events(place: Path, contents: list[bytes]) -> None:
-    """Each line is an event or counted; every event can be folded, shown, and written again."""
+    """Each line is an event or is counted as unreadable; every event can be folded, shown and written again."""
     path = place / paths.EVENTS
     lines = [content.replace(b"\n", b" ") for content in contents]
     path.write_bytes(b"".join(line + b"\n" for line in lines))
@@ -187,7 +187,7 @@ def test_events(place: Path, contents: list[bytes]) -> None:
     args=st.dictionaries(st.text(max_size=5), st.text(max_size=5), max_size=3),
 )
 def test_what_is_written_is_read_again(text: str, number: int, args: dict[str, Any]) -> None:
-    """Events, metas and results come back as they were."""
+    """Written events, metas and results are read back unchanged."""
     events: list[Event] = [
         AssistantText(seq=number, ts=text, text=text),
         ToolCall(seq=number, tool_call_id=text, tool_name=text, args=args),
@@ -210,7 +210,7 @@ def test_what_is_written_is_read_again(text: str, number: int, args: dict[str, A
     )
 )
 def test_session_files(place: Path, contents: list[bytes]) -> None:
-    """Lines that are not ours say nothing."""
+    """Arbitrary lines in a session file are ignored."""
     project = paths.Project(str(place))
     path = Path(project.session_file("fuzz"))
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -228,7 +228,7 @@ FRONTMATTER = {"name": "n", "description": "d", "timeout": "5m", "tools": ["read
 @fuzzed
 @given(content=documents(SETTINGS))
 def test_settings(content: bytes) -> None:
-    """A settings file is read or its mistake is said, with a line where there is one."""
+    """A settings file is readable or raises an error, with its line if there is one."""
     try:
         entries = list(read_entries(parse_mapping(decode_text(content))))
     except ContentError as error:
@@ -240,7 +240,7 @@ def test_settings(content: bytes) -> None:
 @fuzzed
 @given(content=documents(FRONTMATTER), body=st.binary(max_size=40))
 def test_presets(place: Path, content: bytes, body: bytes) -> None:
-    """A preset is read or its problem is."""
+    """A preset is read, or its problem is returned."""
     path = place / "preset.md"
     path.write_bytes(b"---\n" + content + b"\n---\n" + body)
     read = read_preset(str(path), PresetSource.PROJECT)
@@ -269,7 +269,7 @@ PI_LINES: list[dict[str, Any]] = [
 @fuzzed
 @given(contents=st.lists(documents(*PI_LINES), max_size=6), cuts=st.lists(st.integers(0, 2000), max_size=6))
 def test_the_stream_of_pi(place: Path, contents: list[bytes], cuts: list[int]) -> None:
-    """However the output of a child is cut into pieces, the same events come of it, and each can be read again."""
+    """However an agent's output is split, the same readable events result."""
     written = b"\n".join(contents)
     run_dir = place / "intake"
     run_dir.mkdir(exist_ok=True)
@@ -302,7 +302,7 @@ def test_the_stream_of_pi(place: Path, contents: list[bytes], cuts: list[int]) -
     {"type": "context_edit", "id": "d", "parentId": "c", "entryId": "a", "content": "x"},
 ), max_size=6))  # fmt: skip
 def test_session_files_of_pi(place: Path, header: bytes, contents: list[bytes]) -> None:
-    """A parent's conversation is inherited as far as it can be read, or it is said why not."""
+    """A parent's conversation is inherited where it is readable, or an error gives the reason."""
     path = place / "session.jsonl"
     path.write_bytes(b"\n".join([header, *contents]))
     with suppress(UsageError), open_history(str(path), 6) as conversation:
@@ -315,7 +315,7 @@ def test_session_files_of_pi(place: Path, header: bytes, contents: list[bytes]) 
     {"key": {"command": "pi"}, "models": [{"provider": "p", "id": "m", "source": "pi"}]},
 ))  # fmt: skip
 def test_model_catalogs(place: Path, content: bytes) -> None:
-    """Lists of models and roles are read, or their problem is."""
+    """Lists of models and roles are read, or their problem is reported."""
     before = os.environ.get("PI_CODING_AGENT_DIR")
     os.environ["PI_CODING_AGENT_DIR"] = str(place)
     try:
@@ -350,7 +350,7 @@ READERS: list[Callable[[object], object]] = [
     {"runId": ID, "includeCompleted": True},
 ))  # fmt: skip
 def test_arguments_of_a_parent(content: bytes) -> None:
-    """What a parent passes is taken or rejected with errors that can be sent back."""
+    """A parent's arguments are accepted, or rejected with errors that can be returned to it."""
     try:
         params = decode(content)
     except UNDECODABLE as error:
@@ -368,7 +368,7 @@ def test_arguments_of_a_parent(content: bytes) -> None:
 @fuzzed
 @given(content=documents({"last": {"p": {"copies": 3}}, "unsent": [{"preset": "p", "task": "t", "at": "x"}]}))
 def test_what_the_app_remembers(content: bytes) -> None:
-    """A file of state is read, or counts as empty."""
+    """A state file is readable, or counts as empty."""
     with suppress(*UNDECODABLE):
         assert decode(content, LaunchMemory).draft_of("p") is not None
 
@@ -376,7 +376,7 @@ def test_what_the_app_remembers(content: bytes) -> None:
 @fuzzed
 @given(text=TEXTS | st.text(alphabet="0123456789:.smhd+-%/ ", max_size=30))
 def test_what_an_operator_types(text: str) -> None:
-    """A time or a filter is understood, or it is said what is wrong."""
+    """A time or a filter is parsed, or its mistake is reported."""
     with suppress(SubdeckError):
         parse_time(text)
     parse_filter(text)
@@ -385,7 +385,7 @@ def test_what_an_operator_types(text: str) -> None:
 @fuzzed
 @given(value=VALUES, text=TEXTS)
 def test_what_is_shown(value: Any, text: str) -> None:
-    """Cleaned text is plain and stays so; a value is shown whatever is in it."""
+    """Cleaned text is plain, and cleaning it again changes nothing; every value can be shown."""
     for clean in (plain, one_line, lambda text: one_line(text, 10)):
         is_plain(clean(text))
         assert clean(text) == clean(clean(text))
@@ -394,7 +394,7 @@ def test_what_is_shown(value: Any, text: str) -> None:
 
 
 def test_how_deep_it_goes() -> None:
-    """Nesting that is just readable can still be shown from deep within a program."""
+    """The deepest readable nesting can still be shown from deep within a program."""
 
     def below(levels: int, call: Callable[[], Any]) -> Any:
         return below(levels - 1, call) if levels else call()

@@ -1,4 +1,4 @@
-"""When a denial ended the turn: nothing of the model came after it."""
+"""A denial ended the turn if no output of the model came after it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ ENDED: dict[str, tuple[Event, ...]] = {
 
 @pytest.mark.parametrize("events", WENT_ON.values(), ids=WENT_ON)
 def test_an_agent_that_goes_on(events: tuple[Event, ...]) -> None:
-    """A text, a thought, a further call or a person's message after a denial: the turn was not ended by it."""
+    """A denial followed by text, thinking, another call or a user's message did not end the turn."""
     denials = Denials()
     denials.denied("bash ls")
     for event in events:
@@ -46,7 +46,7 @@ def test_an_agent_that_goes_on(events: tuple[Event, ...]) -> None:
 
 @pytest.mark.parametrize("events", ENDED.values(), ids=ENDED)
 def test_an_agent_that_ends(events: tuple[Event, ...]) -> None:
-    """An end with nothing of the model since the denial was caused by it."""
+    """A denial ended the turn if the model wrote nothing after it."""
     denials = Denials()
     denials.saw(call("1"))
     denials.denied("bash ls")
@@ -56,7 +56,7 @@ def test_an_agent_that_ends(events: tuple[Event, ...]) -> None:
 
 
 def test_a_second_denial() -> None:
-    """An agent that goes on after one denial may be ended by the next."""
+    """An agent that continues after one denial may be ended by the next."""
     denials = Denials()
     denials.denied("bash ls")
     denials.saw(AssistantText(text="Then otherwise."))
@@ -66,7 +66,7 @@ def test_a_second_denial() -> None:
 
 
 def test_a_request_without_an_answer() -> None:
-    """A request that is open when its turn ends was not answered."""
+    """A request still open when its turn ends was not answered."""
     denials = Denials()
     denials.saw(Decision(request="q1", verdict=Verdict.WITHDRAWN))
     assert UNANSWERED == denials.words
@@ -76,13 +76,13 @@ PREAMBLE = StreamFacts(finished=True, final_text="Let me look.", stop_reason="st
 
 
 def test_a_denial_fails_the_run() -> None:
-    """What stands before a denial is no answer."""
+    """Text before a denial is not an answer."""
     outcome = decide(PREAMBLE, exit=ChildExit(code=0))
     assert (RunReason.DENIED, f"{ENDED_BY}: bash ls") == (outcome.reason, outcome.message)
     assert "failed" == outcome.status
 
 
 def test_a_result_counts_after_a_denial() -> None:
-    """A result that was handed over stays one, whatever was denied after it."""
+    """A structured result still counts if a later call was denied."""
     facts = StreamFacts(finished=True, finalized={"status": "SUCCESS", "result": "All."}, denied=ENDED_BY)
     assert RunReason.FINALIZED is decide(facts, exit=ChildExit(code=0), finalize=True).reason

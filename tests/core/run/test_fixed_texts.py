@@ -1,4 +1,4 @@
-"""Texts that no rewording may change: other programs, old runs and the original designs depend on them."""
+"""Fixed texts: other programs, old runs and the original designs depend on them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from subdeck.core.run.snapshot import Counts
 
 
 def test_statuses_and_reasons() -> None:
-    """The words of statuses and reasons are those of run files, filters and documents."""
+    """Statuses and reasons use the words of run files, filters and documents."""
     assert ["queued", "running", "completed", "failed", "aborted"] == [status.value for status in RunStatus]
     reasons = {
         "done truncated finalized unverified denied model_error empty_answer agent_exit agent_missing start_failed",
@@ -35,7 +35,7 @@ def test_statuses_and_reasons() -> None:
 
 
 def test_artifacts() -> None:
-    """The files of a run have the names by which other programs know them."""
+    """The files of a run keep the names that other programs know."""
     assert (
         *("meta.json", "prompt.md", "system-prompt.md", "events.jsonl", "transcript.log", "stdout.log", "stderr.log"),
         *("child-session.jsonl", "result.json", "answer.md", "changes.patch", "check.log"),
@@ -46,7 +46,7 @@ def test_artifacts() -> None:
 
 
 def test_delegation_tools() -> None:
-    """The delegation tools keep their names and parameters, for parents that check a call beforehand, too."""
+    """The delegation tools keep their names and parameters, also for parents that check a call first."""
     assert ("subagent", "background_agent", "background_agent_status", "background_agent_send") == NAMES
     task = {"preset", "task", "model", "cwd", "description", "sessionId", "budget", "maxTokens", "worktree"}
     whole = task | {"host", "needs", "isolated"}
@@ -70,7 +70,7 @@ def test_delegation_tools() -> None:
     ],
 )
 def test_progress(tool: str, args: dict[str, str], call: str, finished: str, failed: str) -> None:
-    """Live progress has the sentences of its design."""
+    """Live progress uses the sentences of its design."""
     for is_error, outcome in ((False, finished), (True, failed)):
         formatter = ProgressFormatter()
         begun = ToolCall(seq=1, ts="", tool_call_id="1", tool_name=tool, args=dict(args))
@@ -79,7 +79,7 @@ def test_progress(tool: str, args: dict[str, str], call: str, finished: str, fai
 
 
 def test_corrective_feedback() -> None:
-    """The corrective feedback names the fault, the tool and both statuses, and asks for no second work."""
+    """The corrective feedback names the fault, the tool and both statuses, and does not ask to repeat the work."""
     text = feedback("SUCCESS requires a non-empty result")
     facts = ("SUCCESS requires a non-empty result", FINALIZE_TOOL, "SUCCESS", "ERROR", "Do not repeat the work")
     assert all(fact in text for fact in facts)
@@ -87,7 +87,7 @@ def test_corrective_feedback() -> None:
 
 
 def test_inherited_context() -> None:
-    """The placeholders and the frame of an inherited conversation are those that agents know."""
+    """The placeholders and the frame of an inherited conversation stay the ones that agents know."""
     placeholders = ("[…tool output omitted, see earlier message]", "[…thinking omitted…]", "[…truncated…]")
     assert placeholders == (TOOL_OUTPUT_OMITTED, THINKING_OMITTED, TRUNCATED)
     prompt = prompt_with_context(Inherited("Before.", 1, 7), "Now.")
@@ -96,7 +96,7 @@ def test_inherited_context() -> None:
 
 
 def test_channels_and_session_entries() -> None:
-    """The channels of events and the types of custom session entries keep their names."""
+    """Event channels and custom session entry types keep their names."""
     names = ("subagents:created", "subagents:started", "subagents:completed", "subagents:failed")
     assert names == (channels.CREATED, channels.STARTED, channels.COMPLETED, channels.FAILED)
     entries = ("pi-subagents:bg-run", "pi-subagents:bg-update", "pi-subagents:bg-done")
@@ -104,5 +104,5 @@ def test_channels_and_session_entries() -> None:
 
 
 def test_footer_of_background_runs() -> None:
-    """The footer of parents counts in its fixed form."""
+    """The parent's footer counts background runs in its fixed format."""
     assert "bg: 2 running / 5 total" == background_counts(Counts(running=2, total=5))

@@ -1,4 +1,4 @@
-"""A child cannot hide what it changes by what it writes into the settings of the repository."""
+"""An agent cannot hide its changes by editing the repository's settings."""
 
 from __future__ import annotations
 
@@ -104,16 +104,16 @@ QUIET = {
     "the user's list",
     "the user's settings",
 }
-"""Ways that leave the settings of the repository as they are."""
+"""Tricks that leave the repository's settings unchanged."""
 
 
 AT_ONCE = 12
-"""Repositories that are made together, so that one second passes for all of them."""
+"""The number of repositories prepared together, to share the wait of one second."""
 
 
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    """Return directories with equal repositories, a new one each time, some of them made long before they are used."""
+    """Yield directories with equal repositories, a new one each time, made in batches ahead of use."""
     pattern = make(tmp_path_factory.mktemp("pattern") / "repository", BEGIN)
 
     def places() -> Iterator[Path]:
@@ -151,7 +151,7 @@ def ended(repository: Path, command: str, **options: object) -> tuple[Engine, Ru
 @pytest.mark.parametrize("way", HIDING)
 @pytest.mark.parametrize("worktree", [None, WorktreeFrom.HEAD])
 def test_a_change_is_not_hidden(repository: Path, way: str, worktree: WorktreeFrom | None) -> None:
-    """What a child changes is recorded although it has git look away, in the working tree as in its own worktree."""
+    """A change is recorded although the agent hides it from git, in the working tree and in a worktree."""
     command, expected = HIDING[way]
     if worktree:
         command = command.replace(".git/mine", "../mine")
@@ -166,7 +166,7 @@ def test_a_change_is_not_hidden(repository: Path, way: str, worktree: WorktreeFr
 
 
 def test_a_large_file_of_the_same_size_and_time(repository: Path) -> None:
-    """A file that is too large to be kept is told to have changed, whatever times were set for it."""
+    """A change to a file that is too large to store is reported, even if the agent resets the file's times."""
     with open(repository / "large.bin", "wb") as file:
         file.truncate(LARGE + 1)
     change = (
@@ -189,7 +189,7 @@ def test_a_large_file_of_the_same_size_and_time(repository: Path) -> None:
     ids=["another repository", "a link to another repository", "another working tree", "no objects"],
 )
 def test_what_cannot_be_compared_is_not_called_unchanged(repository: Path, command: str) -> None:
-    """A repository that a child spoils is told to be so."""
+    """A repository that the agent damaged is reported as not recorded."""
     _, _, changes = ended(repository, f"echo evil > b.py; {command}")
     assert "not recorded" in changes.words
     assert not changes.is_nothing
@@ -214,9 +214,7 @@ def test_what_cannot_be_compared_is_not_called_unchanged(repository: Path, comma
     ],
 )
 def test_settings_of_the_repository(repository: Path, command: str, names: str) -> None:
-    """What a child does to the settings and hooks of the repository is told by every view, also if git cannot be used
-    in it afterwards.
-    """
+    """Every view reports the agent's changes to repository settings and hooks, even if git no longer works there."""
     _, run, changes = ended(repository, command)
     assert names in changes.settings
     said = "repository settings changed during the run: "
@@ -227,7 +225,7 @@ def test_settings_of_the_repository(repository: Path, command: str, names: str) 
 
 
 def test_settings_that_nobody_changed(repository: Path) -> None:
-    """A run that commits on a branch of its own, and other runs beside it, have changed no settings."""
+    """Commits on the run's own branch, and other runs beside it, do not count as changed settings."""
     git(repository, "config", "user.name", "child")
     git(repository, "config", "user.email", "child@test")
     _, _, changes = ended(repository, "git switch -qc mine; echo x > b.py; git add -A; git commit -qm x; git gc -q")
@@ -237,7 +235,7 @@ def test_settings_that_nobody_changed(repository: Path) -> None:
 
 
 def test_new_ignore_rules(repository: Path) -> None:
-    """What a child hides by ignore files that it writes is named; what the rules of before hide is not."""
+    """Files hidden by the agent's new ignore rules are named; files hidden by older rules are not."""
     write(repository, {"old/.gitignore": "*", "old/a": "a", "x.log": "x"})
     command = (
         "mkdir new lib; echo '*' > new/.gitignore; echo evil > new/e.py; echo b > old/b; echo y > y.log;"
@@ -252,7 +250,7 @@ def test_new_ignore_rules(repository: Path) -> None:
 
 
 def test_what_was_hidden_is_applied(repository: Path) -> None:
-    """What is shown of a worktree is what is taken over, and what keeps it from being cleaned up."""
+    """The changes shown for a worktree are the ones that are applied, and they protect it from cleanup."""
     command = "echo 'new*' >> $(git rev-parse --git-path info/exclude); echo good > new.py; git config core.bare false"
     engine, run, _ = ended(repository, command, worktree=WorktreeFrom.HEAD)
     assert [run.run_id] == [one.run_id for one in engine.unmerged([run.run_id])]

@@ -1,4 +1,4 @@
-"""A request shows all that it would run, wherever it is shown, and its answer is bound to what was read."""
+"""A request shows everything that it would run, in every view, and an answer is bound to the request that was read."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ SEEN = [
 
 
 def by_field(text: str) -> dict[str, Request]:
-    """Return requests that have a text in each of the places that a person decides on."""
+    """Return requests with this text, one for each field that a decision depends on."""
     line = text.replace("\n", " ")
     return {
         "command": permission(command=text),
@@ -144,7 +144,7 @@ def by_field(text: str) -> dict[str, Request]:
 
 @CASES
 def test_whatever_is_hidden_is_shown(text: str, code: str) -> None:
-    """In each field, as lines and as one line, with its code point and all that stands around it."""
+    """Every field shows a hidden character by its code point, with the text around it, in the block and in one line."""
     for field, request in by_field(text).items():
         for shown in (request_text(request), request_text(request, "/src")):
             assert (field, True, True) == (field, code in shown, PAYLOAD in shown)
@@ -152,7 +152,7 @@ def test_whatever_is_hidden_is_shown(text: str, code: str) -> None:
             assert "invisible characters" in shown
         line = request_line(request, 2000)
         assert [] == controls(line) and line.startswith("! ")
-        if field not in ("directory", "change", "choice", "field"):  # of which a line says less
+        if field not in ("directory", "change", "choice", "field"):  # a line shows less of these
             assert (field, True, True) == (field, code in line, PAYLOAD in line)
 
 
@@ -160,7 +160,7 @@ def test_whatever_is_hidden_is_shown(text: str, code: str) -> None:
 def test_every_command_shows_it(
     project_dir: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], text: str, code: str
 ) -> None:
-    """The list, the block, the status, the log, the markdown, and what a parent and the person beside it are told."""
+    """Lists, status, log, markdown, parents and their users show hidden characters in full."""
     monkeypatch.chdir(project_dir)
     monkeypatch.setenv("COLUMNS", "400")
 
@@ -201,7 +201,7 @@ def test_every_command_shows_it(
 
 @pytest.mark.parametrize("text", SEEN)
 def test_what_can_be_seen_is_as_it_is(text: str) -> None:
-    """Letters of any script, their marks and joiners inside a grapheme: nothing is marked, and rules allow it."""
+    """Visible text of any script, with its marks and joiners, is not marked, and a rule can allow it."""
     assert (False, text.replace("\t", "    ")) == (is_hiding(text), visible(text))
     if "\n" not in text:
         assert (False, text) == (is_hiding_name(text), visible_name(text))
@@ -210,7 +210,7 @@ def test_what_can_be_seen_is_as_it_is(text: str) -> None:
 
 
 def test_no_code_point_goes_unseen() -> None:
-    """Each character is printable after it was shown, stands for one character, and only what is marked changes."""
+    """Every character is shown printable, stands for one character, and changes only if it is marked."""
     for code in (*range(0x3100), *range(0xD7B0, 0x11000), *range(0xE0000, 0xE0200)):
         sign = chr(code)
         shown = visible(f"a{sign}b")
@@ -219,7 +219,7 @@ def test_no_code_point_goes_unseen() -> None:
 
 
 def test_a_line_says_how_much_is_missing() -> None:
-    """Newlines have a sign in one line; what is cut is counted."""
+    """One line shows newlines by a sign and counts the characters that were cut."""
     assert "ls ⏎ touch x" == visible_line("ls\ntouch x\n")
     assert f"{'x' * 20}… (+2,980)" == visible_line("x" * 3000, 30)
     line = request_line(permission(command=f"ls{' ' * 300}; {PAYLOAD}"), 120)
@@ -228,7 +228,7 @@ def test_a_line_says_how_much_is_missing() -> None:
 
 @pytest.mark.parametrize("blanks", [" ", "\t", "  \t "])
 def test_a_line_that_only_seems_to_go_on(blanks: str) -> None:
-    """A blank between a backslash and the end of a line makes what follows a command of its own."""
+    """Whitespace between a backslash and the end of a line is shown: the next line is a separate command."""
     text = f"echo a \\{blanks}\n{PAYLOAD}"
     shown = "".join(f"<U+{ord(sign):04X}>" for sign in blanks)
     assert f"echo a \\{shown}\n{PAYLOAD}" == visible(text)
@@ -239,7 +239,7 @@ def test_a_line_that_only_seems_to_go_on(blanks: str) -> None:
 
 
 def test_what_was_cut_and_is_cut_again_says_how_much_is_missing() -> None:
-    """In all, and by the cells that it takes."""
+    """A line that is cut twice shows the total number of missing characters, measured in cells."""
     line = visible_line("x" * 3000, 100)
     assert "x" * 10 + "… (+2,990)" == recounted(line, 20)
     assert line == recounted(line, 100)
@@ -249,7 +249,7 @@ def test_what_was_cut_and_is_cut_again_says_how_much_is_missing() -> None:
 
 
 def test_paths_and_choices_have_visible_ends() -> None:
-    """A blank at an end, and a newline in a name, make another name."""
+    """Whitespace at an end and a newline in a name are shown, because they make a different name."""
     assert "a<U+0020>" == shown_path("a ", "/src")
     assert "  1 yes<U+000A>" in request_text(choice(choices=("yes\n", "no")))
 
@@ -259,7 +259,7 @@ def test_paths_and_choices_have_visible_ends() -> None:
 
 @CASES
 def test_no_rule_allows_it(text: str, code: str) -> None:
-    """Rules that allow, in this run too, leave it to a person; rules that ask or deny hold for it."""
+    """No allow rule, not even one for this run, allows a request with hidden characters; ask and deny rules apply."""
     allowing = Permissions(allow=("bash", "edit", "mcp__*", f"bash(={text})" if text.isprintable() else "bash(ls *)"))
     for field, request in by_field(text).items():
         if request.kind is not RequestKind.PERMISSION:
@@ -275,7 +275,7 @@ def test_no_rule_allows_it(text: str, code: str) -> None:
 
 
 def test_ends_of_lines_in_files_are_no_mark() -> None:
-    """An edit of a file with CR LF is allowed as any other; a command with CR is not."""
+    """Rules allow an edit of a file with CR LF, but not a command with CR."""
     policy = Policy(Permissions(allow=("bash", "edit(**)")), "/src")
     edit = permission(tool_name="edit", command="", paths=("a",), diff="+++ a\n@@ -0,0 +1,2 @@\n+x\r\n+y\r\n")
     assert Verdict.ALLOW is policy.decide(edit)[0]
@@ -292,14 +292,14 @@ def pi_request(dialog: dict[str, object]) -> Request | None:
 
 
 def pi(tool: str, **args: object) -> Request | None:
-    """Return what pi asks before a call."""
+    """Return pi's request before a call."""
     about = json.dumps({"tool": tool, "args": args})
     return pi_request({"id": "1", "method": "input", "title": PERMISSION, "placeholder": about})
 
 
 @CASES
 def test_agents_hand_it_on_as_it_is(tmp_path: Path, text: str, code: str) -> None:
-    """What each agent asks has the exact text, in commands, paths, changes, arguments, names and all else."""
+    """Each agent's request keeps the exact text of commands, paths, changes, arguments and names."""
     del code
     line = text.replace("\n", " ")
 
@@ -380,7 +380,7 @@ def test_agents_hand_it_on_as_it_is(tmp_path: Path, text: str, code: str) -> Non
 
 
 def test_a_text_that_looks_like_a_patch_is_shown_whole() -> None:
-    """What is written is shown line by line, whatever it begins with."""
+    """Content to write is shown line by line, even if it looks like a patch."""
     content = f"*** Begin Patch\n{PAYLOAD}\n--- {PAYLOAD}\n\\ {'x' * 80}{PAYLOAD}\n*** End Patch\n"
     request = pi("write", path="a", content=content)
     assert request and [f"+{line}" for line in content.splitlines()] == request.diff.split("\n")[2:]
@@ -390,7 +390,7 @@ def test_a_text_that_looks_like_a_patch_is_shown_whole() -> None:
 
 
 def test_a_request_of_which_a_part_is_missing_can_only_be_denied(project_dir: Path) -> None:
-    """It says how much is missing, no rule allows it, and neither does a person."""
+    """An incomplete request shows how much is missing, and neither a rule nor a user can allow it."""
     kept = kept_request(permission(command="x" * (REQUEST_LIMIT + 1234)))
     assert 1260 == kept.missing
     assert "! 1,260 characters are missing: you can only deny this" in request_text(kept)
@@ -407,7 +407,7 @@ def many(number: int) -> list[str]:
 
 
 def all_asked(number: int) -> dict[str, Request | None]:
-    """Return what each agent asks with so many choices, fields or questions."""
+    """Return each agent's request with this number of choices, fields or questions."""
     options = [{"label": label} for label in many(number)]
     schema = {"properties": {name: {"enum": many(number)} for name in many(2)}}
     fields = {"properties": {name: {} for name in many(number)}}
@@ -433,7 +433,7 @@ def all_asked(number: int) -> dict[str, Request | None]:
 
 
 def test_no_agent_leaves_a_choice_or_a_field_out() -> None:
-    """A thousand of them are all shown; where more come than are kept, it says so and can only be denied."""
+    """A thousand choices or fields are all shown; a request with more than the limit can only be denied."""
     for agent, request in all_asked(1000).items():
         assert request is not None and not kept_request(request).missing, agent
         shown = request_text(kept_request(request))
@@ -449,7 +449,7 @@ def test_no_agent_leaves_a_choice_or_a_field_out() -> None:
 
 
 def test_a_hash_is_of_all_that_is_decided_on() -> None:
-    """Any other word, run or request has another hash; when it was written down has none."""
+    """Another text, run or request has another hash; the time of recording does not change it."""
     request = permission()
     hashes = {request_hash("r", one) for one in (*by_field("x").values(), *by_field("y").values())}
     assert 2 * len(by_field("x")) == len(hashes)
@@ -464,7 +464,7 @@ def decide(entry: Entry) -> Iterable[Event]:
 
 @pytest.mark.processes
 def test_allow_without_a_request_needs_a_terminal(project_dir: Path) -> None:
-    """It is refused, with the command that says which request is meant; that command is taken."""
+    """Allowing without a request hash needs a terminal; the printed exact command works without one."""
     project: Project = open_engine(project_dir).project
     with listening(project, permission()) as run:
         done = subdeck("reply", run.short_id, "allow", cwd=project_dir)
@@ -480,7 +480,7 @@ def test_allow_without_a_request_needs_a_terminal(project_dir: Path) -> None:
 
 @pytest.mark.processes
 def test_a_reply_to_another_request_is_refused(project_dir: Path) -> None:
-    """A hash that is not that of the open request sends nothing."""
+    """A reply with the hash of another request is refused and sends nothing."""
     with listening(open_engine(project_dir).project, permission(command="rm -rf /")) as run:
         read = request_hash(run.run_id, permission())
         for said in ("allow", "deny"):
@@ -492,7 +492,7 @@ def test_a_reply_to_another_request_is_refused(project_dir: Path) -> None:
 @pytest.mark.processes
 @pytest.mark.parametrize(("typed", "code"), [(b"y\n", 0), (b"n\n", 2)])
 def test_on_a_terminal_the_request_is_shown_and_asked_about(project_dir: Path, typed: bytes, code: int) -> None:
-    """Then it is sent, bound to what was shown; or nothing is."""
+    """On a terminal the request is shown and confirmed; a refusal sends nothing."""
     with (
         listening(open_engine(project_dir).project, permission(command=HIDDEN["OSC"][0])) as run,
         answering(run, decide),
@@ -506,7 +506,7 @@ def test_on_a_terminal_the_request_is_shown_and_asked_about(project_dir: Path, t
             while b"[y/N]" not in shown:
                 shown += os.read(terminal, 4096)
             os.write(terminal, typed)
-            with suppress(OSError):  # the terminal is gone with the command
+            with suppress(OSError):  # the terminal ends with the command
                 while piece := os.read(terminal, 4096):
                     shown += piece
         finally:
@@ -517,7 +517,7 @@ def test_on_a_terminal_the_request_is_shown_and_asked_about(project_dir: Path, t
 
 
 def test_the_records_have_both(project_dir: Path) -> None:
-    """An event has the exact text, and where that is marked how it is shown."""
+    """An event has the exact text and, if that is marked, its displayed form."""
     line = json.loads(encode_event(permission(command="ls \x1b]", display="x")))
     assert ("ls \x1b]", "x") == (line["command"], line["display"])
     fields = request_fields(permission(), "r", "/src")

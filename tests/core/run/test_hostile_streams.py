@@ -1,4 +1,4 @@
-"""What any agent writes may be hostile: it reaches no terminal raw, and ends nothing that it should not."""
+"""Hostile agent output never reaches a terminal raw, and never ends a run wrongly."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ GRAMMAR = frozenset(
         *("terminal_reason", "kind", "name", "toolName", "optionId", "outcome"),
     }
 )
-"""Fields by whose words a line is understood; text of a model or a tool is in others."""
+"""Fields that decide what a line means; the text of a model or a tool is in other fields."""
 
 
 def lines_of(case: str) -> list[bytes]:
@@ -51,13 +51,13 @@ def lines_of(case: str) -> list[bytes]:
 
 
 def evil_lines(case: str) -> list[bytes]:
-    """Return the lines with hostile text in every field but those of the grammar."""
+    """Return the lines with hostile text in every field outside the grammar."""
     hostile = (planted(json.loads(line), GRAMMAR) for line in lines_of(case) if line)
     return [json.dumps(line, separators=(",", ":")).encode() for line in hostile]
 
 
 def replayed(tmp_path: Path, case: str, lines: list[bytes], stderr: bytes = b"") -> tuple[RunResult, Path]:
-    """Make a run of these lines; return its result and directory. What its pane shows is plain."""
+    """Replay these lines as a run whose pane shows plain text; return its result and directory."""
     recording, complaints, shown = tmp_path / "stdout.jsonl", tmp_path / "stderr.txt", []
     recording.write_bytes(b"\n".join(lines) + b"\n")
     complaints.write_bytes(stderr)
@@ -73,7 +73,7 @@ def replayed(tmp_path: Path, case: str, lines: list[bytes], stderr: bytes = b"")
 
 @pytest.mark.parametrize("case", CASES)
 def test_text_that_would_command_a_terminal(tmp_path: Path, case: str) -> None:
-    """In every field of every line of every agent: what a person is shown is plain, and the run ends as it did."""
+    """Hostile text in any field of any agent's line is shown plain, and the run ends the same way."""
     evil = evil_lines(case)
     stderr = f"{EVIL}\nError: {EVIL}\n".encode("utf-8", "replace")
     result, _ = replayed(tmp_path, case, evil, stderr)
@@ -87,7 +87,7 @@ def test_text_that_would_command_a_terminal(tmp_path: Path, case: str) -> None:
 def test_the_commands_show_it_plain(
     tmp_path: Path, case: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """`replay` prints the transcript and the answer of a hostile stream."""
+    """`replay` prints the transcript and the answer of a hostile stream as plain text."""
     recording = tmp_path / "stdout.jsonl"
     recording.write_bytes(b"\n".join(evil_lines(case)) + b"\n")
     monkeypatch.chdir(tmp_path)
@@ -129,7 +129,7 @@ def _huge(lines: list[bytes]) -> Iterator[bytes]:
 @pytest.mark.parametrize("case", FEW)
 @pytest.mark.parametrize("between", [_nul, _invalid, _halves, _deep, _huge])
 def test_bytes_that_are_no_line(tmp_path: Path, case: str, between: Callable[[list[bytes]], Iterator[bytes]]) -> None:
-    """NULs, bytes that are no UTF-8, halves of pairs, depth and length between the lines change no end."""
+    """NULs, invalid UTF-8, lone surrogates, deep nesting and long lines between events do not change the outcome."""
     result, run_dir = replayed(tmp_path, case, list(between(lines_of(case))))
     before = replay(str(RECORDINGS / case / "stdout.jsonl"), str(tmp_path), returncode=1)
     assert (before.status, before.final_text) == (result.status, result.final_text)

@@ -1,4 +1,4 @@
-"""What is sent to a run: files that senders write whole and its wrapper takes, each once, until the inbox is closed."""
+"""The inbox of a run: files written whole by senders, each taken once by the wrapper until the inbox is closed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def run_dir(tmp_path: Path) -> str:
 
 
 def test_entries_come_in_their_order_and_once(run_dir: str) -> None:
-    """What was sent is handed out in the order of sending, each entry once, with who sent it."""
+    """Entries are taken once, in the order of sending, with their sender."""
     first = put(run_dir, EntryKind.MESSAGE, by="operator", text="only the tokenizer")
     second = put(run_dir, EntryKind.REPLY, by="operator", request="q1", verdict=Verdict.ALLOW)
     inbox = Inbox(run_dir)
@@ -38,7 +38,7 @@ def test_only_this_user_can_read_what_was_sent(run_dir: str) -> None:
 
 
 def test_a_settled_entry_is_gone(run_dir: str) -> None:
-    """An entry stays in the inbox until it is settled, so that it is found should the wrapper die before."""
+    """An entry stays in the inbox until it is settled, so that it survives the death of the wrapper."""
     entry = put(run_dir, EntryKind.MESSAGE, by="operator", text="hello")
     inbox = Inbox(run_dir)
     inbox.take()
@@ -49,7 +49,7 @@ def test_a_settled_entry_is_gone(run_dir: str) -> None:
 
 
 def test_nothing_gets_into_a_closed_inbox(run_dir: str) -> None:
-    """Closing returns what was not handed out; whoever comes later is refused, and leaves nothing behind."""
+    """Closing returns the entries not yet taken; later senders are refused and leave nothing behind."""
     inbox = Inbox(run_dir)
     entry = put(run_dir, EntryKind.MESSAGE, by="operator", text="just in time")
     assert [entry] == inbox.close()
@@ -61,7 +61,7 @@ def test_nothing_gets_into_a_closed_inbox(run_dir: str) -> None:
 
 
 def test_senders_at_the_moment_of_closing(run_dir: str) -> None:
-    """Of many messages sent while the inbox is closed each is either refused or handed out."""
+    """Each message sent while the inbox closes is either refused or taken."""
     accepted: list[str] = []
 
     def send(number: int) -> None:
@@ -84,7 +84,7 @@ def test_senders_at_the_moment_of_closing(run_dir: str) -> None:
 
 
 def test_a_directory_of_another_run_is_not_written_to(tmp_path: Path) -> None:
-    """A run of an earlier version has no inbox: nothing is made for it."""
+    """A run of an earlier version has no inbox, and none is made for it."""
     with pytest.raises(InboxClosed):
         put(str(tmp_path), EntryKind.MESSAGE, by="operator", text="hello")
     assert [] == os.listdir(tmp_path)
@@ -101,7 +101,7 @@ def test_a_directory_of_another_run_is_not_written_to(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_no_entry_is_passed_over(run_dir: str, content: bytes) -> None:
-    """Broken files keep nobody from reading the others, and are not read again."""
+    """Broken files do not block other entries, and are not read again."""
     Path(run_dir, paths.INBOX, f"{1:020d}-0123456789ab.json").write_bytes(content)
     entry = put(run_dir, EntryKind.MESSAGE, by="operator", text="hello")
     inbox = Inbox(run_dir)
@@ -110,7 +110,7 @@ def test_what_is_no_entry_is_passed_over(run_dir: str, content: bytes) -> None:
 
 
 def test_who_has_no_key_sends_nothing(run_dir: str, tmp_path: Path) -> None:
-    """A file that a child writes there, or takes from another run, is none of this user's, whatever it says."""
+    """An entry that an agent forges, or copies from another run, is not accepted."""
     entry = put(run_dir, EntryKind.REPLY, by="operator", request="q1", verdict=Verdict.DENY)
     (sent,) = Path(run_dir, paths.INBOX).iterdir()
     forged = sent.read_bytes().replace(b'"deny"', b'"allow"')
@@ -126,13 +126,13 @@ def test_who_has_no_key_sends_nothing(run_dir: str, tmp_path: Path) -> None:
 
 
 def test_what_is_no_file_is_passed_over(run_dir: str) -> None:
-    """A pipe of a fitting name does not keep the reader waiting."""
+    """A named pipe with an entry's name does not block the reader."""
     os.mkfifo(Path(run_dir, paths.INBOX, f"{1:020d}-0123456789ab.json"))
     assert [] == Inbox(run_dir).take()
 
 
 def test_a_copy_of_an_entry_is_none(run_dir: str) -> None:
-    """What was sent is handed out once, although a child keeps a copy of it and puts that in again."""
+    """An entry is taken once, even if the agent puts a copy of it back."""
     entry = put(run_dir, EntryKind.REPLY, by="operator", request="q1", verdict=Verdict.ALLOW)
     (sent,) = Path(run_dir, paths.INBOX).iterdir()
     content = sent.read_bytes()
@@ -147,7 +147,7 @@ def test_a_copy_of_an_entry_is_none(run_dir: str) -> None:
 
 
 def test_the_mark_of_an_entry_is_for_nothing_else(tmp_path: Path) -> None:
-    """What was sent to a run is not its record, and its record is nothing that was sent."""
+    """The signature of an entry is not valid for a record, nor a record's for an entry."""
     run_dir = tmp_path / "20260101-000000-abcdef"
     (run_dir / paths.INBOX).mkdir(parents=True)
     put(str(run_dir), EntryKind.MESSAGE, by="operator", text="hello")

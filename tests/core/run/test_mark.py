@@ -1,4 +1,4 @@
-"""The mark of a run, and the key behind it."""
+"""The signature of a run, and its key."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def key_file(home: Path) -> Path:
 
 
 def test_a_marked_record_is_ones_own(home: Path) -> None:
-    """What was marked for a run is known again, and is still the same JSON with one more field at its end."""
+    """A signed record is recognized, and stays the same JSON plus one field at its end."""
     record = mark.marked(RUN, RECORD)
     assert mark.Verifier().is_marked(RUN, record)
     assert record.startswith(RECORD.removesuffix(b"\n}"))
@@ -35,7 +35,7 @@ def test_a_marked_record_is_ones_own(home: Path) -> None:
 
 @given(at=st.integers(0, 200), byte=st.integers(0, 255))
 def test_any_changed_byte_breaks_it(at: int, byte: int) -> None:
-    """A record of which a single byte is another is not one's own."""
+    """A record with any changed byte is not trusted."""
     record = mark.marked(RUN, RECORD)
     at %= len(record)
     changed = record[:at] + bytes((byte,)) + record[at + 1 :]
@@ -44,24 +44,24 @@ def test_any_changed_byte_breaks_it(at: int, byte: int) -> None:
 
 @pytest.mark.parametrize("more", [b"\n", b" ", b"x", b',\n "mark": "0"\n}'])
 def test_nothing_may_follow_it(more: bytes) -> None:
-    """The mark is the end of the file."""
+    """Nothing may follow the signature."""
     assert not mark.Verifier().is_marked(RUN, mark.marked(RUN, RECORD) + more)
 
 
 @given(record=st.binary(max_size=200))
 def test_other_records_are_not_ones_own(record: bytes) -> None:
-    """Whatever bytes there are, they are not taken for marked ones."""
+    """Arbitrary bytes never pass as signed."""
     mark.make_key()
     assert not mark.Verifier().is_marked(RUN, record)
 
 
 def test_it_is_of_one_run(home: Path) -> None:
-    """The record of one run is not that of another: a copied directory is foreign."""
+    """One run's record is not valid for another: a copied directory is untrusted."""
     assert not mark.Verifier().is_marked("20261122-120000-abcdee", mark.marked(RUN, RECORD))
 
 
 def test_it_is_of_one_key(home: Path) -> None:
-    """What another user marked is not one's own."""
+    """A record signed by another user is not trusted."""
     record = mark.marked(RUN, RECORD)
     key_file(home).write_bytes(bytes(32))
     mark.read_key()
@@ -69,7 +69,7 @@ def test_it_is_of_one_key(home: Path) -> None:
 
 
 def test_looking_makes_no_key(home: Path) -> None:
-    """Without a key nothing is one's own, and none is made for that answer."""
+    """Without a key no record is trusted, and checking creates no key."""
     record = RECORD.removesuffix(b"\n}") + b',\n "mark": "' + b"0" * 32 + b'"\n}'
     assert mark.is_mark_there(record)
     assert not mark.Verifier().is_marked(RUN, record)
@@ -77,7 +77,7 @@ def test_looking_makes_no_key(home: Path) -> None:
 
 
 def test_the_key_is_a_secret(home: Path) -> None:
-    """It is 32 bytes that only this user can read, in a directory of the same kind."""
+    """The key is 32 bytes that only this user can read, in a private directory."""
     key = mark.make_key()
     status = key_file(home).stat()
     assert (32, 0o600, key) == (len(key), stat.S_IMODE(status.st_mode), key_file(home).read_bytes())
@@ -94,7 +94,7 @@ def test_one_place_whatever_xdg_says(home: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_launchers_that_are_first_together_have_one_key(home: Path) -> None:
-    """Of several that make the key at the same moment one wins, and all have its key."""
+    """If several launchers make the key at the same moment, one wins and all have its key."""
     code = "import sys; from subdeck.core.run import mark; sys.stdin.read(); print(mark.make_key().hex())"
     started = [
         subprocess.Popen([sys.executable, "-P", "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
@@ -113,7 +113,7 @@ def test_launchers_that_are_first_together_have_one_key(home: Path) -> None:
 
 
 def test_a_key_made_anew_is_taken_over(home: Path) -> None:
-    """A process that knows an older key knows the runs of the new one too."""
+    """A process with an older key trusts the runs signed with the new one."""
     mark.make_key()
     key_file(home).unlink()
     code = f"from subdeck.core.run import mark; import sys; sys.stdout.buffer.write(mark.marked({RUN!r}, {RECORD!r}))"
@@ -123,7 +123,7 @@ def test_a_key_made_anew_is_taken_over(home: Path) -> None:
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o660, 0o601])
 def test_a_key_that_others_can_use_is_refused(home: Path, mode: int) -> None:
-    """The error says so and how to mend it; nothing is one's own until then."""
+    """A key that other users can access is refused with the fix, and nothing is trusted until then."""
     record = mark.marked(RUN, RECORD)
     mark.make_key()
     key_file(home).chmod(mode)
@@ -137,7 +137,7 @@ def test_a_key_that_others_can_use_is_refused(home: Path, mode: int) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
 def test_a_key_of_another_user_is_refused(home: Path) -> None:
-    """It may be known to that user."""
+    """A key owned by another user is refused, because that user may know it."""
     mark.make_key()
     os.chown(key_file(home), 65534, -1)
     with pytest.raises(SubdeckError, match="belongs to another user"):
@@ -146,7 +146,7 @@ def test_a_key_of_another_user_is_refused(home: Path) -> None:
 
 @pytest.mark.parametrize("length", [0, 31, 33, 4096])
 def test_a_key_of_another_length_is_refused(home: Path, length: int) -> None:
-    """An empty or cut file protects nothing."""
+    """An empty or cut key file is refused."""
     mark.make_key()
     key_file(home).write_bytes(b"k" * length)
     with pytest.raises(SubdeckError, match="it is not 32 bytes long"):
@@ -154,7 +154,7 @@ def test_a_key_of_another_length_is_refused(home: Path, length: int) -> None:
 
 
 def test_a_pipe_instead_of_the_key(home: Path) -> None:
-    """It is refused at once instead of waited for."""
+    """A named pipe in place of the key is refused at once."""
     key_file(home).parent.mkdir(parents=True)
     os.mkfifo(key_file(home), 0o600)
     with pytest.raises(SubdeckError, match="not a regular file"):
@@ -162,7 +162,7 @@ def test_a_pipe_instead_of_the_key(home: Path) -> None:
 
 
 def test_no_writable_home(home: Path) -> None:
-    """Where no key can be made the error says what that means and what to do."""
+    """If the key cannot be used, the error names its file."""
     (home / ".local").write_text("a file where the directory should be")
     with pytest.raises(SubdeckError, match="cannot use the key") as refused:
         mark.make_key()
@@ -170,7 +170,7 @@ def test_no_writable_home(home: Path) -> None:
 
 
 def test_a_home_that_cannot_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error says what follows from that, and names the way out."""
+    """If the home directory cannot be written, the error gives the consequence and the way out."""
     monkeypatch.setenv("HOME", "/proc/self/no-home")
     with pytest.raises(SubdeckError, match="cannot create the key") as refused:
         mark.make_key()
@@ -179,7 +179,7 @@ def test_a_home_that_cannot_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_doctor_names_it(home: Path, project_dir: Path) -> None:
-    """What keeps runs from being marked is said before the first launch, and looking makes no key."""
+    """Doctor reports an unusable key before the first launch, and checking creates none."""
 
     def key_check() -> tuple[str, str, str]:
         (check,) = (check for check in examine(str(project_dir)) if check.name == "key")
@@ -195,7 +195,7 @@ def test_doctor_names_it(home: Path, project_dir: Path) -> None:
 
 
 def test_checking_loads_no_openssl(home: Path) -> None:
-    """A listing of runs does not wait for libraries that it does not need."""
+    """Listing runs does not load OpenSSL."""
     record = mark.marked(RUN, RECORD)
     code = (
         f"import sys; from subdeck.core.run import mark; assert mark.Verifier().is_marked({RUN!r}, {record!r}); "

@@ -1,4 +1,4 @@
-"""Status and reason of a run, decided from what is known when its child is gone."""
+"""Status and reason of a run, decided after its agent ended."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_done() -> None:
 
 
 def test_exit_code_alone_completes_nothing() -> None:
-    """A child that exits cleanly without saying that it finished has failed."""
+    """An agent that exits cleanly without reporting its end has failed."""
     outcome = decide(WORKING, exit=CLEAN)
     assert ("failed", "agent_exit") == (outcome.status, outcome.reason)
     assert "the agent exited with code 0 before it finished" == outcome.message
@@ -49,23 +49,23 @@ def test_model_error_with_exit_0() -> None:
 
 
 def test_model_error_after_text() -> None:
-    """Text of earlier messages does not hide that the last one ended in an error."""
+    """Text of earlier messages does not hide an error in the last one."""
     assert "model_error" == decide(replace(FAILED, final_text="I will look."), exit=CLEAN).reason
 
 
 def test_silent_model_error() -> None:
-    """An error without a message is still told in words."""
+    """An error without a message still gets a sentence."""
     outcome = decide(replace(FAILED, error_message=None), exit=CLEAN)
     assert ("model_error", "the model ended with an error without a message") == (outcome.reason, outcome.message)
 
 
 def test_model_error_before_a_clean_exit() -> None:
-    """pi 0.73.1 exits with 0 in the middle of a compaction: the error that led to it is the reason."""
+    """pi 0.73.1 exits with 0 in the middle of a compaction: the model error before it is the reason."""
     assert "model_error" == decide(replace(FAILED, finished=False), exit=CLEAN).reason
 
 
 def test_crash_after_a_model_error() -> None:
-    """A child that dies while it waits for a retry failed by dying; the error is told beside."""
+    """An agent that dies while waiting for a retry failed by its exit, and the message adds the model error."""
     outcome = decide(replace(FAILED, finished=False), exit=ChildExit(signal="SIGKILL"))
     assert "agent_exit" == outcome.reason
     assert (
@@ -80,20 +80,20 @@ def test_empty_answer() -> None:
 
 
 def test_empty_answer_at_the_length_limit() -> None:
-    """A model that used up its length without text is told as such."""
+    """The message names the length limit if the model reached it without text."""
     outcome = decide(StreamFacts(finished=True, stop_reason="length"), exit=CLEAN)
     assert "empty_answer" == outcome.reason
     assert "the model reached its length limit before it wrote any text" == outcome.message
 
 
 def test_truncated() -> None:
-    """An answer cut at the length limit completes the run and is marked."""
+    """An answer cut at the length limit completes the run and is marked as truncated."""
     outcome = decide(replace(ANSWERED, stop_reason="length"), exit=CLEAN)
     assert ("completed", "truncated") == (outcome.status, outcome.reason)
 
 
 def test_terminating_tool_without_text() -> None:
-    """A run that ends in a terminating tool is empty, unless the tool took a result."""
+    """A run that ends in a terminating tool is empty, unless the tool accepted a result."""
     silent = StreamFacts(finished=True, stop_reason="toolUse")
     assert "empty_answer" == decide(silent, exit=CLEAN).reason
     assert "finalized" == decide(replace(silent, finalized={"status": "success"}), exit=CLEAN).reason
@@ -101,7 +101,7 @@ def test_terminating_tool_without_text() -> None:
 
 @pytest.mark.parametrize("gone", [ChildExit(code=143), ChildExit(signal="SIGTERM"), ChildExit(signal="SIGKILL")])
 def test_ended_by_us_after_the_end(gone: ChildExit) -> None:
-    """A child that had finished and had to be sent away has completed; how it went is kept."""
+    """A finished agent that subdeck had to end has completed, and its exit is kept."""
     outcome = decide(ANSWERED, exit=gone)
     assert ("completed", gone.code, gone.signal) == (outcome.status, outcome.exit_code, outcome.signal)
 
@@ -117,13 +117,13 @@ def test_ended_by_us_after_the_end(gone: ChildExit) -> None:
     ],
 )
 def test_stop_request(stop: StopRequest, reason: str, message: str) -> None:
-    """A stop request says how it wants to be remembered."""
+    """A stop request gives the run its reason."""
     outcome = decide(WORKING, exit=ChildExit(code=143), stop=stop)
     assert ("aborted", reason, message) == (outcome.status, outcome.reason, outcome.message)
 
 
 def test_order_of_ends() -> None:
-    """Stop request before limit before signal before a start that failed."""
+    """A stop request outranks a limit, a limit a signal, and a signal a failed start."""
     missing = Failure(RunReason.AGENT_MISSING, "no pi")
     limit = RunReason.TIMEOUT
     assert "stopped" == decide(WORKING, stop=STOP, limit=limit, signal="SIGTERM", failure=missing).reason
@@ -141,7 +141,7 @@ def test_limits(limit: RunReason) -> None:
 
 
 def test_signal_to_the_wrapper() -> None:
-    """A signal with no stop request behind it aborts the run and is named."""
+    """A signal without a stop request aborts the run and is named."""
     outcome = decide(WORKING, exit=ChildExit(code=143), signal="SIGHUP")
     assert ("aborted", "signal", "its wrapper was ended by SIGHUP") == (
         outcome.status,
@@ -152,14 +152,14 @@ def test_signal_to_the_wrapper() -> None:
 
 @pytest.mark.parametrize("facts", [ANSWERED, FAILED])
 def test_too_late(facts: StreamFacts) -> None:
-    """A run that had finished before it was stopped is what it is."""
+    """A run that finished before the stop keeps its outcome."""
     ended = {"stop": STOP, "limit": RunReason.TIMEOUT, "signal": "SIGTERM"}
     alone = decide(facts, exit=CLEAN).reason
     assert {alone} == {decide(facts, exit=CLEAN, **{name: value}).reason for name, value in ended.items()}
 
 
 def test_abort_that_settles() -> None:
-    """An agent that answers our stop with an orderly abort was stopped; without a stop it broke off its own answer."""
+    """An orderly abort after our stop is a stop; without a stop, the agent broke off its own answer."""
     facts = StreamFacts(finished=True, final_text="I will look.", stop_reason="aborted")
     assert "stopped" == decide(facts, exit=CLEAN, stop=STOP).reason
     outcome = decide(facts, exit=CLEAN)
@@ -167,19 +167,19 @@ def test_abort_that_settles() -> None:
 
 
 def test_queued_run_that_is_stopped() -> None:
-    """A run that never had a child can be stopped."""
+    """A run can be stopped before its agent starts."""
     outcome = decide(StreamFacts(), stop=STOP)
     assert ("stopped", None, None) == (outcome.reason, outcome.exit_code, outcome.signal)
 
 
 def test_last_words() -> None:
-    """What the child said last on stderr explains its exit."""
+    """The agent's last words on stderr explain its exit."""
     outcome = decide(WORKING, exit=ChildExit(code=1), stderr="starting\n\n  no key for fake\n")
     assert "the agent exited with code 1 before it finished: starting no key for fake" == outcome.message
 
 
 def test_last_words_of_node() -> None:
-    """Of a node stack trace the error is told, not its frames."""
+    """The message quotes the error of a node stack trace, not its frames."""
     trace = (
         "file:///opt/pi/cli.js:2\nimport {x} from 'node:module'\n        ^\n"
         "SyntaxError: no export named 'x'\n    at run (node:internal:1:2)\n\nNode.js v20.20.2\n"
@@ -189,7 +189,7 @@ def test_last_words_of_node() -> None:
 
 
 def test_last_words_without_an_error() -> None:
-    """Frames of a stack say nothing to a person, even where no line names an error."""
+    """Stack frames are never quoted, even if no line names an error."""
     outcome = decide(
         StreamFacts(), exit=ChildExit(code=1), stderr="out of luck\n    at run (x.js:1:2)\nNode.js v20.20.2\n"
     )
@@ -197,14 +197,14 @@ def test_last_words_without_an_error() -> None:
 
 
 def test_untrusted_words() -> None:
-    """Control sequences of a child never get into a message."""
+    """An agent's control sequences never get into a message."""
     outcome = decide(StreamFacts(), exit=ChildExit(code=1), stderr="\x1b]0;owned\x07\x1b[31mred\x1b[0m")
     assert "the agent exited with code 1 before it finished: red" == outcome.message
     assert "bad" == decide(replace(FAILED, error_message="\x1b[1mbad\x00"), exit=CLEAN).message
 
 
 def test_no_exit_known() -> None:
-    """A child whose exit nobody saw went away."""
+    """An agent with an unknown exit just exited."""
     assert "the agent exited before it finished" == decide(WORKING).message
 
 
@@ -213,7 +213,7 @@ def test_no_exit_known() -> None:
     [(0, 0, None), (143, 143, None), (-15, None, "SIGTERM"), (-9, None, "SIGKILL"), (-99, None, "signal 99")],
 )
 def test_child_exit(returncode: int, code: int | None, signal: str | None) -> None:
-    """Negative return codes are signals, named; codes above 128 stay what the child said."""
+    """Negative return codes are named signals; codes above 128 stay as the agent reported them."""
     assert ChildExit(code, signal) == ChildExit.of(returncode)
 
 
@@ -228,7 +228,7 @@ def test_child_exit(returncode: int, code: int | None, signal: str | None) -> No
     ],
 )
 def test_start_error(error: OSError, reason: str) -> None:
-    """A missing or unexecutable program is told apart from other failures; both name program and cause."""
+    """A missing and a non-executable program have their own reasons, and the message names program and cause."""
     failure = Failure.of_start(error, "/opt/pi")
     outcome = decide(StreamFacts(), failure=failure)
     assert ("failed", reason) == (outcome.status, outcome.reason)
@@ -237,5 +237,5 @@ def test_start_error(error: OSError, reason: str) -> None:
 
 
 def test_every_reason_has_a_status() -> None:
-    """Whatever reason is decided, its status is known."""
+    """Every reason has a status."""
     assert set(RunReason) == set(STATUS_OF)

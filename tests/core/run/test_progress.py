@@ -1,4 +1,4 @@
-"""The wording of live progress: what a person reads about each event."""
+"""The wording of live progress: the text that a user reads for each event."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def result(tool: str, call_id: str = "1", failed: bool = False) -> ToolResult:
 
 
 def told(*events: Event) -> str | None:
-    """What the last of the events is told as."""
+    """Return the text for the last of the events."""
     formatter = ProgressFormatter()
     return [formatter.text(event) for event in events][-1]
 
@@ -41,18 +41,18 @@ def told(*events: Event) -> str | None:
     "text", ["I’m inspecting the auth flow now.", "I found the schema; next I’m checking validation.", "Two\n\nlines."]
 )
 def test_assistant_text(text: str) -> None:
-    """What the child says is shown as it says it."""
+    """The agent's text is shown unchanged."""
     assert text == told(AssistantText(text=text))
 
 
 @pytest.mark.parametrize("text", ["", "  ", "\n\t\n", "\x1b[0m \x00"])
 def test_blank_assistant_text(text: str) -> None:
-    """Blank text makes no noise."""
+    """Blank text is not shown."""
     assert told(AssistantText(text=text)) is None
 
 
 def test_assistant_text_is_made_plain() -> None:
-    """Control sequences are taken out of the child's words, their lines and indentation stay."""
+    """Control sequences are removed from the agent's text; its lines and indentation stay."""
     assert "    red\n  two" == told(AssistantText(text="\n    \x1b[31mred\x1b[0m\x07\n  two\n"))
 
 
@@ -74,7 +74,7 @@ def test_assistant_text_is_made_plain() -> None:
     ],
 )
 def test_tool_call(tool: str, args: dict[str, Any], text: str) -> None:
-    """A known tool is told by what it works on, an unknown one by its name."""
+    """A known tool is described by its argument, an unknown one by its name."""
     assert text == told(call(tool, **args))
 
 
@@ -87,7 +87,7 @@ def test_tool_call_without_usable_arguments(tool: str, value: Any) -> None:
 
 
 def test_a_result_that_is_handed_over() -> None:
-    """The answer of a child that hands it over by a tool is read like any other, with its lines."""
+    """The text of a structured result is shown with its lines, like any answer."""
     formatter = ProgressFormatter()
     handed = ToolCall(tool_call_id="1", tool_name="subagent_finalize", args={"error": "No key.", "result": "a\nb\x1b"})
     taken = ToolResult(tool_call_id="1", tool_name="subagent_finalize", is_error=False, content="")
@@ -96,19 +96,19 @@ def test_a_result_that_is_handed_over() -> None:
 
 @pytest.mark.parametrize("args", [{}, {"result": 3}, {"result": "  "}])
 def test_a_result_that_says_nothing(args: dict[str, Any]) -> None:
-    """A hand-over without words is told as any other tool."""
+    """A structured result without text is described like any other tool."""
     assert "Running subagent_finalize" == told(call("subagent_finalize", **args))
 
 
 def test_long_command() -> None:
-    """A shell command is shortened, and says so."""
+    """A long shell command is cut, with an ellipsis."""
     text = told(call("bash", command="echo " + "x" * 500))
     assert text is not None
     assert (100, "echo xxx", "…") == (len(text), text[:8], text[-1])
 
 
 def test_hostile_arguments() -> None:
-    """Arguments can neither break the line nor reach the terminal, nor be taken for a place in our own wording."""
+    """Arguments cannot break the line, reach the terminal or act as placeholders in our wording."""
     assert "Reading a b [bold] {} {0} %s" == told(call("read", path="a\n\x1b]0;owned\x07b [bold] {} {0} %s"))
     assert "Running evil tool" == told(call("evil\n\x1b[2Jtool"))
     assert "Running tool" == told(call(""))
@@ -129,21 +129,21 @@ def test_hostile_arguments() -> None:
     ],
 )
 def test_tool_result(tool: str, args: dict[str, Any], finished: str, failed: str) -> None:
-    """A result is told in the words of its call, whether it finished or failed."""
+    """A tool result is described in the words of its call, finished or failed."""
     assert finished == told(call(tool, **args), result(tool))
     assert failed == told(call(tool, **args), result(tool, failed=True))
 
 
 @pytest.mark.parametrize("tool", ["read", "grep", "find", "ls", "edit", "write", "bash", "deploy"])
 def test_tool_result_without_its_call(tool: str) -> None:
-    """A result whose call is not known is told by the tool's name alone."""
+    """A result without a known call is described by the tool's name only."""
     assert f"{tool} finished" == told(result(tool))
     assert f"{tool} failed" == told(result(tool, failed=True))
     assert f"{tool} failed" == told(call("other"), result(tool, failed=True))
 
 
 def test_tool_result_under_the_id_of_another_tool() -> None:
-    """A call of another tool explains nothing."""
+    """A result does not take its words from another tool's call."""
     assert "edit failed" == told(call("read", path="a"), result("edit", failed=True))
 
 
@@ -155,12 +155,12 @@ def test_parallel_tools() -> None:
 
 
 def test_a_call_is_forgotten_with_its_result() -> None:
-    """A second result under the same id has no call any more."""
+    """A call is forgotten after its result, so a second result with the same id has no call."""
     assert "read finished" == told(call("read", path="a"), result("read"), result("read"))
 
 
 def test_memory_of_calls_is_bounded() -> None:
-    """Of very many calls without a result the oldest are forgotten."""
+    """With very many open calls the oldest are forgotten."""
     calls = [call("read", str(n), path=f"f{n}") for n in range(1000)]
     assert "read finished" == told(*calls, result("read", "0"))
     assert "Finished reading f999" == told(*calls, result("read", "999"))
@@ -191,5 +191,5 @@ def test_memory_of_calls_is_bounded() -> None:
     ],
 )
 def test_other_events(event: Event, text: str | None) -> None:
-    """Everything else is told in one plain line, or not at all."""
+    """Every other event is one plain line, or is not shown."""
     assert text == told(event)

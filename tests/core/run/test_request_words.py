@@ -1,4 +1,4 @@
-"""How requests name files and directories: as seen from the run, so that no other file passes for one of it."""
+"""How requests name files and directories: relative to the run, so that no outside file looks like an inside one."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def edit(*paths: str, cwd: str = "") -> Request:
     ],
 )
 def test_paths_are_seen_from_the_run(path: str, cwd: str, expected: str) -> None:
-    """Only what certainly lies in the run's directory or its worktree is shortened."""
+    """Only a path that is certainly inside the run's directory or worktree is shortened."""
     assert expected == shown_path(path, cwd)
 
 
 def test_a_request_names_the_worktree() -> None:
-    """Paths and the place are those in the worktree, in the line, in the text and as the subject of a decision."""
+    """The line, the text and the subject of a decision show paths and directory relative to the worktree."""
     request = edit(f"{TREE}/src/a.py", cwd=f"{TREE}/src")
     assert "wants to change a file: src/a.py" == request_line(request, cwd=TREE)
     assert "src/a.py" == subject_of(request, cwd=TREE)
@@ -49,12 +49,12 @@ def test_a_request_names_the_worktree() -> None:
 
 
 def test_a_command_is_never_rewritten() -> None:
-    """It is shown exactly as it would be run, whatever paths stand in it."""
+    """A command is shown exactly as it would be run, with unshortened paths."""
     command = f"rm -rf {TREE}/build"
     request = Request(id="q1", kind=RequestKind.PERMISSION, title="wants to run a command", command=command)
     assert command in request_line(request, cwd=TREE) and command in request_text(request, TREE)
 
 
 def test_without_the_directory_of_the_run_it_is_exact() -> None:
-    """The markdown of a run and its log have the paths as the agent gave them."""
+    """A run's markdown and log have the agent's exact paths."""
     assert f"wants to change a file\n  {TREE}/a.py" == request_text(edit(f"{TREE}/a.py"))

@@ -1,4 +1,4 @@
-"""What is said to a run, asked by its child and decided, in words."""
+"""Messages, requests and decisions of a run, in words."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def told(event: Event) -> str | None:
 
 
 def test_a_message_is_told_with_who_said_it_and_how_far_it_has_come() -> None:
-    """Its text stands once, with its lines; what became of it follows."""
+    """A message is shown once, with its sender and lines; its later states follow."""
     first = Message(id="1", state=MessageState.ACCEPTED, by="operator", text="leave it\n\x1b[31malone")
     assert "▸ the user, queued: leave it\nalone" == told(first)
     assert "▸ delivered" == told(Message(id="1", state=MessageState.DELIVERED, by="operator"))
@@ -37,7 +37,7 @@ def test_a_message_is_told_with_who_said_it_and_how_far_it_has_come() -> None:
 
 
 def test_a_request_is_told_exactly() -> None:
-    """Every line of the command, the directory, the change, the choices and the rule; nothing that a terminal obeys."""
+    """A request shows every line of the command, directory, change, choices and rule, without terminal control."""
     request = permission(command="make \\\n  all\x1b]0;x\x07", cwd="/src", diff="-a\n+b", rule="bash(*)")
     assert request_text(request).split("\n") == [
         "wants to run a command", f"  ! {UNSEEN}", "  make \\", "    all<U+001B>]0;x<U+0007>",
@@ -77,22 +77,22 @@ def test_a_request_is_told_exactly() -> None:
     ],
 )
 def test_a_decision_says_what_and_by_whom(decision: Decision, text: str | None) -> None:
-    """Only what a rule allowed before anybody was asked goes without saying."""
+    """A decision shows its verdict and author, unless a rule allowed the call without a request."""
     assert text == told(decision)
 
 
 def test_an_interrupt_says_what_comes_next() -> None:
-    """And who wanted it."""
+    """An interruption shows who asked for it and what comes next."""
     assert "Interrupted by the user. Waiting for your message" == told(Interrupted(by="operator"))
 
 
 def test_the_words_are_known_to_who_searches_for_them() -> None:
-    """A search does not skip a line because its words are ours."""
+    """A search finds the words that subdeck itself writes."""
     assert {"queued", "delivered", "interrupted", "allowed", "denied", "withdrawn", "late"} <= vocabulary()
 
 
 def test_a_waiting_run_stands_out_in_lists() -> None:
-    """Glyph, word, what is asked, and a count of its own within the running ones."""
+    """A waiting run has its own glyph, words and count in lists, with its request."""
     run = make_snapshot(status="running", requests=(permission(), choice(2)))
     assert "? needs input" == describe.state(run, silent=True)
     assert "wants to run a command: rm -rf build (and 1 more)" == describe.doing(run) == describe.activity(run)
@@ -106,7 +106,7 @@ def test_a_waiting_run_stands_out_in_lists() -> None:
 
 
 def test_why_a_run_is_not_done_says_that_it_waits_for_a_person() -> None:
-    """For how long, and for which answer; and what is on its way to the child."""
+    """The explanation of a waiting run names the needed answer, the time waited and the messages on their way."""
     asked = permission(ts="2026-01-01T12:00:00.000Z")
     run = make_snapshot(status="running", requests=(asked,), undelivered=2)
     said = explain(run, Evidence(calls=("bash: rm -rf build",)), NOW)

@@ -1,4 +1,4 @@
-"""What a snapshot says of a run on another machine."""
+"""The host shown for a run on another machine."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ON_H07 = Place(PlaceState.PLACED, host="h07")
 
 
 def test_the_host_is_where_it_is() -> None:
-    """It is the one that the relay told, before that the one that was asked for; a run of this machine has none."""
+    """The host is the one reported by the relay, by default the requested one; a local run has none."""
     asked = make_meta(runner="hosts", host="h01")
     assert ["h07", "h01", ""] == [
         make_snapshot(asked, "running", place=ON_H07).host,
@@ -32,6 +32,6 @@ def test_the_host_is_where_it_is() -> None:
     ],
 )
 def test_out_of_reach(runner: str, status: str, place: Place | None, elsewhere: bool, expected: bool) -> None:
-    """Only an unfinished run on a host of this operator is out of reach, while nobody vouches for it."""
+    """Only an unfinished run on one of the user's hosts is unreachable, if no one confirms it."""
     run = make_snapshot(make_meta(runner=runner), status, place=place, elsewhere=elsewhere)
     assert expected == run.is_out_of_reach

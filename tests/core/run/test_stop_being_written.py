@@ -1,4 +1,4 @@
-"""A request to stop that its wrapper sees while somebody still writes it: that is no tampering."""
+"""A stop request that the wrapper reads while it is still being written is not tampering."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ REQUEST = b'{"by":"operator"}'
 
 @pytest.mark.parametrize("is_written", [True, False], ids=["is written", "was removed"])
 def test_a_request_in_the_copy_alone(project: Project, is_written: bool) -> None:
-    """It is written into the copy first: what comes a moment later beside the other records is not missing."""
+    """A request that reaches its copy first, and the other records a moment later, does not count as removed."""
     meta, lock = make_run(project)
     run_dir = project.run_dir(meta.run_id)
     os.close(own_copy.make(run_dir, Path(run_dir, paths.META).read_bytes()))

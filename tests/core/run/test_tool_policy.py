@@ -1,4 +1,4 @@
-"""Tool policy: what a list of tools means, and what is never handed on."""
+"""Tool policy: the meaning of a tool list, and the tools that are never passed on."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ UNKNOWN = Offer()
     ],
 )
 def test_a_line_of_tools(text: str, expected: tuple[str, ...]) -> None:
-    """Commas separate the names; blanks, repeated names and stray commas do not matter."""
+    """Commas separate the names; whitespace, repeated names and stray commas do not matter."""
     assert expected == parse_tools(text)
 
 
@@ -43,7 +43,7 @@ def test_a_line_of_tools(text: str, expected: tuple[str, ...]) -> None:
     "name", ["-bash", "+bash", "re*", "a b", "$(x)", "a/b", "é", "a\x1b[0m", "[read]", ".x", "a\nb"]
 )
 def test_what_is_not_the_name_of_a_tool(name: str) -> None:
-    """Patterns and signs are refused: `-bash` would mean all but bash to a newer pi."""
+    """Patterns and signs are refused: a newer pi would read `-bash` as all tools but bash."""
     with pytest.raises(UsageError, match="is not the name of a tool") as caught:
         parse_tools(f"read,{name}")
 
@@ -51,23 +51,23 @@ def test_what_is_not_the_name_of_a_tool(name: str) -> None:
 
 
 def test_a_blank_name_in_a_list() -> None:
-    """In a list a blank name is a mistake, not a stray comma."""
+    """A blank name in a list is a mistake, not a stray comma."""
     with pytest.raises(UsageError, match='"" is not the name of a tool'):
         checked_tools(["read", " "])
 
 
 def test_no_list_is_the_agents_own_set() -> None:
-    """A preset without a tools field gives the child no flag at all."""
+    """Without a tools field in the preset the agent gets no flag."""
     assert Tools(policy="agent", resolved=None) == resolve_tools(None, offer=CLOSED)
 
 
 def test_an_empty_list_is_no_tools() -> None:
-    """What was written empty stays empty."""
+    """An empty list stays empty."""
     assert Tools(policy="allow", resolved=()) == resolve_tools((), offer=CLOSED)
 
 
 def test_a_list_of_offered_tools() -> None:
-    """The order of the preset is kept, and there is nothing to warn of."""
+    """A list of available tools keeps the preset's order and gets no warning."""
     assert Tools(policy="allow", resolved=("ls", "read")) == resolve_tools(("ls", "read"), offer=CLOSED)
 
 
@@ -76,7 +76,7 @@ def test_a_list_of_offered_tools() -> None:
     ["Agent", "background_agent", "background_agent_status", "background_agent_send", "subagent", "subagent_finalize"],
 )
 def test_delegation_is_never_handed_on(name: str) -> None:
-    """A child gets no tool that delegates, whatever the preset and the agent say; the warning names it."""
+    """An agent never gets a delegation tool, even if its preset lists it and it has it; a warning names the tool."""
     expected = Tools(policy="allow", resolved=("read",), warnings=(f"{name} is left out: a subagent cannot delegate",))
 
     assert name in DELEGATION_TOOLS
@@ -84,7 +84,7 @@ def test_delegation_is_never_handed_on(name: str) -> None:
 
 
 def test_an_agent_with_a_closed_set() -> None:
-    """What it does not offer is left out, with the near names."""
+    """A tool that the agent does not have is dropped, and similar names are suggested."""
     tools = resolve_tools(("Read", "read", "webfetch"), offer=CLOSED)
 
     assert ("read",) == tools.resolved
@@ -95,7 +95,7 @@ def test_an_agent_with_a_closed_set() -> None:
 
 
 def test_an_agent_with_extensions() -> None:
-    """A name that is not built in is kept, since an extension may bring it, and is said."""
+    """A name that is not built in is kept with a warning, because an extension may provide it."""
     tools = resolve_tools(("read", "webfetch"), offer=OPEN)
 
     assert ("read", "webfetch") == tools.resolved
@@ -103,7 +103,7 @@ def test_an_agent_with_extensions() -> None:
 
 
 def test_an_agent_of_which_nothing_is_known() -> None:
-    """Without knowledge there is nothing to leave out or to warn of."""
+    """Without knowledge of the agent's tools nothing is dropped and nothing is warned about."""
     assert Tools(policy="allow", resolved=("anything",)) == resolve_tools(("anything",), offer=UNKNOWN)
 
 
@@ -120,7 +120,7 @@ def test_an_agent_of_which_nothing_is_known() -> None:
 def test_nothing_left_of_a_list(
     allow: tuple[str, ...], offer: Offer, parent: tuple[str, ...] | None, hint: str
 ) -> None:
-    """A list that ends up empty is an error: it neither becomes "no tools" nor "all tools" by itself."""
+    """A list that ends up empty is an error; it becomes neither "no tools" nor "all tools"."""
     with pytest.raises(UsageError) as caught:
         resolve_tools(allow, offer=offer, parent=parent)
 
@@ -130,18 +130,18 @@ def test_nothing_left_of_a_list(
 
 @pytest.mark.parametrize("parent", [None, (), ("read",)])
 def test_no_tools_is_what_was_written(parent: tuple[str, ...] | None) -> None:
-    """An empty list is no tools, whatever a parent has."""
+    """An empty list means no tools, even if the parent has some."""
     assert Tools(policy="allow", resolved=()) == resolve_tools((), offer=OPEN, parent=parent)
 
 
 @pytest.mark.parametrize("parent", [None, ("read",)])
 def test_without_a_field_there_is_no_flag(parent: tuple[str, ...] | None) -> None:
-    """A parent bounds what a preset lists; a preset that lists nothing gets the agent's own set."""
+    """A parent limits the preset's list; a preset without a list gets the agent's own set."""
     assert Tools() == resolve_tools(None, offer=OPEN, parent=parent)
 
 
 def test_a_list_is_bounded_by_the_parent() -> None:
-    """Allowed is what is in the list and active in the parent; the rest is left out and said, with near names."""
+    """Listed tools that are active in the parent are allowed; others are dropped with a warning and suggestions."""
     tools = resolve_tools(("read", "bash", "web_fetch"), offer=OPEN, parent=("read", "webfetch", "write", "subagent"))
 
     assert (
@@ -158,7 +158,7 @@ def test_a_list_is_bounded_by_the_parent() -> None:
 
 
 def test_an_allowlist_is_bounded_by_all_that_the_parent_has() -> None:
-    """What a parent has but has switched off is allowed; a denial starts from what is active there."""
+    """An allowlist may contain the parent's inactive tools; a denial starts from the active ones."""
     parent, has = ("read", "bash"), ("read", "bash", "grep", "find", "ls")
     allowed = resolve_tools(("read", "grep", "find", "ls"), offer=OPEN, parent=parent, parent_has=has)
     denied = resolve_tools(None, ("bash",), offer=OPEN, parent=parent, parent_has=has)
@@ -168,7 +168,7 @@ def test_an_allowlist_is_bounded_by_all_that_the_parent_has() -> None:
 
 
 def test_what_was_left_out_in_one_line() -> None:
-    """Only tools that the child does not get although they are listed are named, not other doubts."""
+    """The short warning names only listed tools that the agent does not get, not other doubts."""
     offer = Offer(OFFERED, OFFERED)
     assert "subagent is left out: a subagent cannot delegate" == left_out(
         resolve_tools(("subagent", "read", "webfetch"), offer=offer)
@@ -190,7 +190,7 @@ def test_what_was_left_out_in_one_line() -> None:
     ],
 )
 def test_a_misspelt_name(name: str, known: tuple[str, ...], meant: str) -> None:
-    """Only a name that is nearly the same is suggested, one at most, and none for what is a tool's own name."""
+    """Only one very similar name is suggested, and none for the name of an existing tool."""
     tools = resolve_tools((name, "only"), offer=UNKNOWN, parent=(*known, "only"))
     warning = "".join(tools.warnings)
     assert (f"did you mean {meant}?" in warning) if meant else "did you mean" not in warning
@@ -208,7 +208,7 @@ def test_a_misspelt_name(name: str, known: tuple[str, ...], meant: str) -> None:
     ],
 )
 def test_servers_that_no_tool_reaches(allow: tuple[str, ...], starts: bool) -> None:
-    """A child whose tools reach no MCP server is told to start none, where its agent can be told."""
+    """An agent without MCP tools is started without MCP servers, if it supports that."""
     leaves = Offer(OPEN.known, OPEN.default, leaves_servers=True)
     assert starts is resolve_tools(allow, offer=leaves).starts_servers
     assert resolve_tools(allow, offer=OPEN).starts_servers
@@ -216,7 +216,7 @@ def test_servers_that_no_tool_reaches(allow: tuple[str, ...], starts: bool) -> N
 
 
 def test_an_agent_that_can_be_told_what_not_to_offer() -> None:
-    """A denial there takes away only what it names; of unknown names only misspelt ones are told."""
+    """If the agent supports exclusion, a denial removes only the named tools and warns only of misspelt names."""
     offer = Offer(OPEN.known, OPEN.default, excludes=True, leaves_servers=True)
     denied = resolve_tools(None, ("edit", "webfetch", "Bash"), offer=offer)
 
@@ -229,7 +229,7 @@ def test_an_agent_that_can_be_told_what_not_to_offer() -> None:
 
 
 def test_an_extension_tool_of_the_parent() -> None:
-    """What the parent has active is there for the child too: no warning that an extension has to provide it."""
+    """A tool active in the parent is available to its agent, without a warning about an extension."""
     assert Tools(policy="allow", resolved=("webfetch",)) == resolve_tools(
         ("webfetch",), offer=OPEN, parent=("read", "webfetch")
     )
@@ -251,12 +251,12 @@ def test_an_extension_tool_of_the_parent() -> None:
 def test_a_denial(
     deny: tuple[str, ...], offer: Offer, parent: tuple[str, ...] | None, expected: tuple[str, ...]
 ) -> None:
-    """Denied tools are taken from the parent's active ones, else from the agent's default set; delegation always is."""
+    """Denied tools leave the parent's active set or the agent's default one; delegation is always denied."""
     assert Tools(policy="deny", resolved=expected) == resolve_tools(None, deny, offer=offer, parent=parent)
 
 
 def test_a_denial_of_what_is_not_offered() -> None:
-    """A denied name that nobody has is a warning: it may be mistyped, and the tool that was meant stays allowed."""
+    """A denied name that no tool has is a warning: a typo would leave the intended tool allowed."""
     tools = resolve_tools(None, ("Bash", "webfetch", "grep"), offer=OPEN)
 
     assert ("read", "bash", "edit", "write") == tools.resolved
@@ -278,7 +278,7 @@ def test_a_denial_of_what_is_not_offered() -> None:
 def test_nothing_left_after_a_denial(
     deny: tuple[str, ...], offer: Offer, parent: tuple[str, ...] | None, what: str, hint: str
 ) -> None:
-    """A denial of everything is an error; no tools at all are written as an empty list."""
+    """A denial of everything is an error; no tools are written as an empty list."""
     with pytest.raises(UsageError) as caught:
         resolve_tools(None, deny, offer=offer, parent=parent)
 
@@ -297,5 +297,5 @@ def test_nothing_left_after_a_denial(
     ],
 )
 def test_finalization_is_added_after_the_policy(tools: Tools, expected: tuple[str, ...] | None) -> None:
-    """A list of tools has to name the tool of finalization; without a list the agent has it anyway."""
+    """The finalization tool is added to a tool list; without a list the agent has it anyway."""
     assert expected == with_finalize(tools).resolved

@@ -1,4 +1,4 @@
-"""A run as a markdown document: all of it there, and nothing in it breaks out of its place."""
+"""A run as a markdown document: complete, and no content breaks out of its block."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def document(*events: Event, task: str = "look", **fields: Any) -> str:
 
 
 def outside_fences(text: str) -> str:
-    """What a reader of markdown takes for markdown."""
+    """Return the text outside fences, which a markdown reader interprets."""
     shown: list[str] = []
     fence = ""
     for line in text.split("\n"):
@@ -88,7 +88,7 @@ def test_the_head_has_the_facts() -> None:
 
 
 def test_what_is_said_and_asked_has_its_form() -> None:
-    """A message is quoted, a request fenced; neither can be anything else in the document."""
+    """A message is quoted and a request fenced; neither can be read as anything else."""
     hostile = "# head\n```\n<b>"
     shown = document(
         Message(ts=TS, id="1", state=MessageState.ACCEPTED, by="*me*", text=hostile),
@@ -103,7 +103,7 @@ def test_what_is_said_and_asked_has_its_form() -> None:
 
 
 def test_every_event_has_its_form() -> None:
-    """Text as it is, thinking quoted, calls and results as a line and a fence, errors marked."""
+    """Text is kept as it is, thinking is quoted, calls and results are a line and a fence, errors are marked."""
     shown = document(
         RunStarted(ts=TS, pid=1, child_pid=2, attempt=1, max_attempts=1),
         Thinking(ts=TS, text="hm\n\nwell"),
@@ -127,7 +127,7 @@ def test_every_event_has_its_form() -> None:
 
 
 def test_what_is_for_programs_is_left_out() -> None:
-    """By which id the agent keeps the conversation, and what a message used, is nothing to read."""
+    """The agent's session id and the usage of a message are left out."""
     used = UsageReported(ts=TS, input=1, output=1, cache_read=0, cache_write=0, cost=0, model="m", stop_reason="stop")
     said = AssistantText(ts=TS, text="Found.")
     plain, whole = document(said), document(SessionTold(ts=TS, id="x"), said, used)
@@ -147,7 +147,7 @@ HOSTILE = [
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_nothing_breaks_out(text: str) -> None:
-    """What tools, tasks and thoughts say is never a heading or a link, and no control character is left."""
+    """Tools, tasks and thinking never produce a heading, a link or a control character."""
     shown = document(
         Thinking(ts=TS, text=text),
         ToolCall(ts="garbage", tool_call_id="1", tool_name=text, args={text: text, "path": text}),
@@ -164,7 +164,7 @@ def test_nothing_breaks_out(text: str) -> None:
 
 
 def test_a_fence_is_longer_than_any_in_it() -> None:
-    """Fences within a text do not end the one around it."""
+    """A fence within a text does not end the fence around it."""
     assert fenced("a\n`````\nb").startswith("``````text\n")
 
 
@@ -180,17 +180,17 @@ def test_a_fence_is_longer_than_any_in_it() -> None:
     ],
 )
 def test_what_a_child_leaves_open_is_closed(text: str, expected: str) -> None:
-    """An answer that was cut within a fence does not swallow what comes after it."""
+    """An answer that was cut within a fence does not swallow the text after it."""
     assert expected == closed(text)
 
 
 def test_a_running_run_says_so() -> None:
-    """Who reads the document later knows that it was not the end."""
+    """The document of an unfinished run notes that the run was still running."""
     assert document(status="running").endswith("*The run was running when this was written.*\n")
 
 
 def test_events_are_streamed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """All events of a large file come, those after a stretch without any too."""
+    """All events of a large file are streamed, also after a stretch without events."""
     from subdeck.core.run import markdown as transcript_markdown
 
     monkeypatch.setattr(transcript_markdown, "PIECE", 1000)

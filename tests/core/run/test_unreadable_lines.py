@@ -1,4 +1,4 @@
-"""Lines of events.jsonl that are no events are counted, and the count is shown."""
+"""Unreadable lines of events.jsonl are counted, and the count is shown."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from subdeck.tui.feed.lines import UNREADABLE, entry_of_line
 from tests.factories import make_finished, make_run, open_engine
 
 GARBAGE = b'{"seq": 1, "type"\n\n\xff\xfe\n'
-"""Two lines that are no events, and an empty one, which nobody misses."""
+"""Two unreadable lines and an empty one, which does not count."""
 
 
 @pytest.fixture
@@ -31,7 +31,7 @@ def write_events(engine: Engine, run_id: str) -> None:
 
 
 def test_an_open_run_is_warned_of(engine: Engine) -> None:
-    """The count is among the warnings of a run that has not ended, which status and the transcript's title show."""
+    """The warnings of an unfinished run include the count, in status and in the transcript's title."""
     meta, lock = make_run(engine.project)
     write_events(engine, meta.run_id)
     (run,) = engine.snapshots()
@@ -41,7 +41,7 @@ def test_an_open_run_is_warned_of(engine: Engine) -> None:
 
 
 def test_the_exported_transcript_says_so(engine: Engine) -> None:
-    """The document of a run ends with the count, after all that could be read."""
+    """The exported transcript ends with the count, after all readable events."""
     meta = make_finished(engine.project)
     write_events(engine, meta.run_id)
     (run,) = engine.snapshots()
@@ -54,11 +54,11 @@ def test_the_exported_transcript_says_so(engine: Engine) -> None:
     ("count", "words"), [(0, ""), (1, "1 line of events.jsonl cannot be read"), (2, unreadable_lines(2))]
 )
 def test_the_count_in_words(count: int, words: str) -> None:
-    """Nothing is said where there is nothing to say."""
+    """A count of zero has no words."""
     assert words == unreadable_lines(count)
 
 
 def test_the_transcript_shows_each() -> None:
-    """Such a line has a row of its own where it stands; an empty one has none."""
+    """The transcript has a row for each unreadable line, and none for an empty one."""
     assert UNREADABLE == entry_of_line("readable", b'{"seq": 1, "type"', ProgressFormatter())
     assert entry_of_line("readable", b" ", ProgressFormatter()) is None

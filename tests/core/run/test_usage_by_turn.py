@@ -32,7 +32,7 @@ def write(path: Path, *events: Event) -> None:
 
 
 def test_rows_and_sums(tmp_path: Path) -> None:
-    """Each message is a row; the sums count turns and calls as the run itself does, and grow with the file."""
+    """Each message is a row; the sums count turns and calls like the run itself, and grow with the file."""
     reader = UsageReader(str(tmp_path))
     assert (reader.read(), reader.messages, reader.progress) == (False, 0, 1.0)
     write(tmp_path, used(1), ToolCall(tool_call_id="1", tool_name="read", args={}), used(2, "error"))
@@ -44,7 +44,7 @@ def test_rows_and_sums(tmp_path: Path) -> None:
 
 
 def test_words_about_usage_are_no_usage(tmp_path: Path) -> None:
-    """What a child says cannot add a row, nor can a broken line."""
+    """An agent's text cannot add a row, nor can a broken line."""
     write(tmp_path, AssistantText(text='{"type":"usage","input":5}'))
     with (tmp_path / "events.jsonl").open("ab") as file:
         file.write(b'{"type":"usage"}\n{"type":"usage","input":"x"\n')
@@ -54,7 +54,7 @@ def test_words_about_usage_are_no_usage(tmp_path: Path) -> None:
 
 
 def test_a_big_file_comes_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It says that there is more, and how far it is; rows beyond the newest are only in the sums."""
+    """A large file loads in pieces with its progress; rows beyond the newest count only in the sums."""
     monkeypatch.setattr(fold, "PIECE", 300_000)
     write(tmp_path, *(used(number) for number in range(1, 8001)))
     reader = UsageReader(str(tmp_path))

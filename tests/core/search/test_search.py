@@ -1,4 +1,4 @@
-"""Searching runs: what is found is what people read, whatever the bytes of the files look like."""
+"""Searching runs: hits are texts that users read, in any encoding of the files."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def lines(project: paths.Project, text: str, **options: bool) -> list[str]:
 
 
 def test_every_text_is_searched(project: paths.Project) -> None:
-    """Task, description, what was said, thought, called, printed and reported, and the answer are found."""
+    """A search covers task, description, answer, text, thinking, calls, output and reports."""
     made_run(
         project,
         AssistantText(seq=1, text="needle said"),
@@ -89,7 +89,7 @@ def test_every_text_is_searched(project: paths.Project) -> None:
 
 
 def test_names_in_the_json_are_not_text(project: paths.Project) -> None:
-    """The keys of events and arguments, ids and our own words are not found."""
+    """Keys of events and arguments, ids and fixed words are not found."""
     made_run(
         project,
         ToolCall(seq=1, tool_call_id="call_77", tool_name="read", args={"file_path": "src/a.py"}),
@@ -101,7 +101,7 @@ def test_names_in_the_json_are_not_text(project: paths.Project) -> None:
 
 
 def test_tool_without_words_of_ours_is_found_by_its_name(project: paths.Project) -> None:
-    """Where people read "Running deploy", the tool is found."""
+    """A tool shown as "Running deploy" is found by its name."""
     made_run(project, ToolCall(seq=1, tool_call_id="1", tool_name="deploy", args={}))
     assert ["deploy"] == lines(project, "deploy")
 
@@ -116,14 +116,14 @@ def test_place_date_and_line_of_a_hit(project: paths.Project) -> None:
 
 
 def test_answer_is_told_once(project: paths.Project) -> None:
-    """What stands in the transcript as the last text is one hit, which leads there and is called the answer."""
+    """The answer that is also the last text is one hit, which leads to the transcript and is labeled as the answer."""
     made_run(project, AssistantText(seq=1, text="needle one\nneedle two"), answer="needle one\nneedle two")
     found = hits(project, "needle")
     assert [(Place.ANSWER, 0), (Place.ANSWER, 0)] == [(hit.place, hit.offset) for hit in found]
 
 
 def test_case_counts_unless_it_is_ignored(project: paths.Project) -> None:
-    """Upper and lower case are told apart by default, beyond ASCII too."""
+    """Upper and lower case differ by default; ignoring case works beyond ASCII."""
     made_run(project, AssistantText(seq=1, text="Needle\nNEEDLE\nÄpfel\näpfel"))
     assert ["Needle"] == lines(project, "Needle")
     assert ["Needle", "NEEDLE"] == lines(project, "needle", ignore_case=True)
@@ -131,7 +131,7 @@ def test_case_counts_unless_it_is_ignored(project: paths.Project) -> None:
 
 
 def test_regular_expression_matches_within_a_line(project: paths.Project) -> None:
-    """Anchors mean the ends of a line, and nothing reaches over them."""
+    """Anchors match the ends of a line, and no match spans lines."""
     made_run(project, ToolResult(seq=1, tool_call_id="1", tool_name="x", is_error=False, content="ab\nbc\nabc"))
     assert ["ab", "abc"] == lines(project, "^a", regex=True)
     assert ["ab"] == lines(project, r"b\Z", regex=True)
@@ -141,13 +141,13 @@ def test_regular_expression_matches_within_a_line(project: paths.Project) -> Non
 
 @pytest.mark.parametrize("text", ["", "\x1b[31m", "a\nb"])
 def test_pattern_that_cannot_match_is_an_error(text: str) -> None:
-    """What is empty once it is clean, or has several lines, is refused instead of finding nothing."""
+    """A pattern that is empty after cleaning or has several lines is refused."""
     with pytest.raises(UsageError):
         Pattern(text)
 
 
 def test_expression_that_is_none_is_explained() -> None:
-    """The error says that it can be searched for as it stands."""
+    """The error for an invalid expression suggests a search for the literal text."""
     with pytest.raises(UsageError, match="not a regular expression") as error:
         Pattern("a(", regex=True)
     assert "--regex" in error.value.hint
@@ -167,7 +167,7 @@ def test_expression_that_is_none_is_explained() -> None:
     ],
 )
 def test_other_spellings_of_a_text_are_found(project: paths.Project, written: str, sought: str) -> None:
-    """Escapes of JSON that other writers use, and characters that nobody sees, do not keep a text from being found."""
+    """Other JSON escapes and invisible characters do not hide a text from the search."""
     run_id = made_run(project)
     Path(project.run_dir(run_id), paths.EVENTS).write_text(written + "\n")
     assert 1 == len(hits(project, sought))
@@ -180,7 +180,7 @@ _TEXT = st.text(st.sampled_from('ab/\\"\tÄäßſkK \n\r\x1b[m\x7f\u200b\u202e�
 def test_nothing_is_missed_by_looking_at_bytes_first(
     tmp_path_factory: pytest.TempPathFactory, texts: list[str], sought: str, ignore_case: bool, regex: bool
 ) -> None:
-    """The search finds exactly the lines that it would find by decoding everything."""
+    """The search finds exactly the lines that decoding every line would find."""
     try:
         pattern = Pattern(re.escape(sought) if regex else sought, regex=regex, ignore_case=ignore_case)
     except UsageError:
@@ -197,7 +197,7 @@ def test_nothing_is_missed_by_looking_at_bytes_first(
 
 
 def test_long_line_is_cut_around_its_match(project: paths.Project) -> None:
-    """What is handed out is short and has the match in it."""
+    """A hit is short and contains the match."""
     made_run(project, AssistantText(seq=1, text="x" * 5000 + "needle" + "y" * 5000))
     (hit,) = hits(project, "needle")
     assert len(hit.line) <= scan.EXCERPT + 2
@@ -205,7 +205,7 @@ def test_long_line_is_cut_around_its_match(project: paths.Project) -> None:
 
 
 def test_files_of_any_size_are_searched(project: paths.Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Lines at the edges of what is read at once are found, and so is one after a line without an end."""
+    """Lines at the edges of a block are found, and so is one after a torn line."""
     monkeypatch.setattr(scan, "BLOCK", 1000)
     events = [AssistantText(seq=number, text=f"needle {number} " + "x" * (number * 7 % 900)) for number in range(100)]
     run_id = made_run(project, *events)
@@ -222,7 +222,7 @@ def test_files_of_any_size_are_searched(project: paths.Project, monkeypatch: pyt
 
 
 def test_newest_run_comes_first_and_a_search_can_be_cancelled(project: paths.Project) -> None:
-    """Between two runs somebody is asked whether it is still wanted."""
+    """Runs come newest first, and the search checks between runs whether it is cancelled."""
     for day in (1, 2, 3):
         made_run(project, AssistantText(text="needle"), run_id=f"2026110{day}-000000-abcdef")
     asked = iter([False, False, False, True])
@@ -236,7 +236,7 @@ def test_newest_run_comes_first_and_a_search_can_be_cancelled(project: paths.Pro
 
 
 def test_hostile_text_comes_out_clean(project: paths.Project) -> None:
-    """No control character of a run is handed out, wherever it stands."""
+    """A hit has no control characters in any field."""
     made_run(
         project,
         AssistantText(seq=1, ts=IN_JSON, text=f"needle {IN_JSON}"),
@@ -252,7 +252,7 @@ def test_hostile_text_comes_out_clean(project: paths.Project) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_planted_file_is_neither_followed_nor_waited_for(project: paths.Project, tmp_path: Path, kind: str) -> None:
-    """What is no regular file holds nothing, other runs are found, and nothing is changed by looking."""
+    """A file that is not regular has no hits, does not hide other runs, and is not changed."""
     run_id = made_run(project, AssistantText(text="other"), run_id="20261101-000000-abcdef")
     path = Path(project.run_dir(run_id), paths.EVENTS)
     path.unlink()

@@ -1,4 +1,4 @@
-"""A search in a process of its own: it finds the same, and ends when it is told to."""
+"""A search in its own process finds the same, and ends when cancelled."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def project(project_dir: Path) -> paths.Project:
 
 
 def test_finds_the_same(project: paths.Project) -> None:
-    """What comes through the pipe is what a search in this process yields, with very many runs to be named too."""
+    """A search in another process returns the same hits as one in this process, even for very many runs."""
     run_ids = [*os.listdir(project.runs), *(f"20260101-000000-{number:06x}" for number in range(10_000))]
     for pattern in (Pattern("NEEDLE", ignore_case=True), Pattern("need.e$", regex=True), Pattern("nowhere")):
         expected = list(scan.search(project.runs, run_ids, pattern, lambda: False))
@@ -36,7 +36,7 @@ def test_finds_the_same(project: paths.Project) -> None:
 
 
 def test_ends_at_once_when_it_is_not_wanted_any_more(project: paths.Project) -> None:
-    """An expression that would be tried for years is given up as soon as somebody says so."""
+    """An expression that would run for years ends as soon as the search is cancelled."""
     began = time.monotonic()
     over = search_apart(project.runs, os.listdir(project.runs), Pattern("(a+)+$", regex=True), lambda: asked())
 
@@ -48,7 +48,7 @@ def test_ends_at_once_when_it_is_not_wanted_any_more(project: paths.Project) -> 
 
 
 def test_ends_with_its_reader(project: paths.Project) -> None:
-    """Who stops reading leaves no process behind, which the fixtures of all tests look for."""
+    """A search whose reader stops leaves no process behind, which the fixtures check after every test."""
 
     def is_hard(run_id: str) -> bool:
         return b"needle" not in Path(project.run_dir(run_id), paths.EVENTS).read_bytes()

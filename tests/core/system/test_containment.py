@@ -1,4 +1,4 @@
-"""What keeps the processes of a run together: a control group of its own, else marks and a list."""
+"""Keeping a run's processes together: its own control group, otherwise marks and a list."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def group_of(pid: int) -> str:
 
 
 def with_daemon(engine: Engine, place: Path) -> tuple[RunSnapshot, int]:
-    """Start a run with a daemon that neither parent nor environment tells of; return it and the daemon's pid."""
+    """Start a run with a daemon unknown to parent and environment; return it and the daemon's pid."""
     run = start(engine, f"daemonise {place}/daemon", "say Working.", "hang")
     daemon = pid_in(place / "daemon")
     wait_until(lambda: parent_of(daemon) == started(engine, run).pid, "the daemon to be handed to the wrapper")
@@ -82,7 +82,7 @@ def kill_wrapper(engine: Engine, run: RunSnapshot) -> None:
 def test_a_group_for_each_run(
     project_dir: Path, monkeypatch: pytest.MonkeyPatch, stands_by: bool, is_hidden: bool
 ) -> None:
-    """The child is in a group that the run's id leads to and that goes with it, also where it cannot be forked into."""
+    """The agent is in a group that is found by the run's id and removed with it, even without a fork into the group."""
     engine = open_engine(project_dir)
     if is_hidden:
         run_wrappers_with(monkeypatch, "cgroup._CLONE3 = -1")
@@ -100,7 +100,7 @@ def test_a_group_for_each_run(
 
 @pytest.mark.parametrize("stands_by", [False, True])
 def test_a_daemon_of_a_killed_wrapper(engine: Engine, tmp_path: Path, stands_by: bool) -> None:
-    """A process that left parent, session and environment behind is ended by who finds the run without its wrapper."""
+    """A process that left parent, session and environment is ended by the process that finishes a lost run."""
     if stands_by:
         standby.start()
     run, daemon = with_daemon(engine, tmp_path)
@@ -115,14 +115,14 @@ def test_a_daemon_of_a_killed_wrapper(engine: Engine, tmp_path: Path, stands_by:
 
 
 def test_a_daemon_of_a_run_that_ends(engine: Engine, tmp_path: Path) -> None:
-    """Whatever a child daemonised has gone before its run is called over."""
+    """An agent's daemons are ended before its run is finished."""
     run = run_to_end(engine, f"daemonise {tmp_path}/daemon", "answer ok")
     assert ("completed", False) == (run.status, lives(pid_in(tmp_path / "daemon")))
 
 
 @needs_groups
 def test_a_group_is_found_wherever_it_is(project_dir: Path, tmp_path: Path) -> None:
-    """Whoever finishes a run may be in another group than its wrapper was."""
+    """A process in another group than the wrapper's can finish a run."""
     home = group_for_tests()
     assert home
     elsewhere = f"{home}/elsewhere-{os.getpid()}"
@@ -144,7 +144,7 @@ print(*(run.reason for run in Engine.open({str(project_dir)!r}).snapshots()))
 
 @needs_groups
 def test_who_looks_from_inside_lives_on(project_dir: Path, tmp_path: Path) -> None:
-    """A look from inside of a lost run ends the others of its group, and writes the result."""
+    """A process of a lost run that finishes it ends the other processes of its group and writes the result."""
     engine = open_engine(project_dir)
     run, daemon = with_daemon(engine, tmp_path)
     kill_wrapper(engine, run)
@@ -163,7 +163,7 @@ print(*(run.reason for run in Engine.open({str(project_dir)!r}).snapshots()))
 
 @needs_groups
 def test_empty_groups_are_taken_away(project_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A group that a wrapper left when it was killed at its very end is removed by a later one; one in use is not."""
+    """An empty group left by a killed wrapper is removed by a later one; a group in use is not."""
     home = group_for_tests()
     assert home
     empty, used = f"{home}/subdeck-20200101-000000-aaaaaa", f"{home}/subdeck-20200101-000000-bbbbbb"
@@ -182,7 +182,7 @@ def test_empty_groups_are_taken_away(project_dir: Path, monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("change", ["cgroup.own = lambda: {place!r}", "cgroup.make = lambda run_id: {place!r}"])
 def test_no_group_no_matter(project_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str) -> None:
-    """Where no group can be made or entered, a run goes on without one."""
+    """If no group can be made or entered, a run continues without one."""
     run_wrappers_with(monkeypatch, change.format(place=str(tmp_path)))
     engine = open_engine(project_dir)
     run, daemon = with_daemon(engine, tmp_path)
@@ -194,7 +194,7 @@ def test_no_group_no_matter(project_dir: Path, tmp_path: Path, monkeypatch: pyte
 
 
 def test_a_scope_by_setting(project_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With `cgroup: scope` the wrapper is started through systemd, which names the run; nothing stands by for it."""
+    """With `cgroup: scope` the wrapper is started by systemd under the run's name, without a standby wrapper."""
     program = tmp_path / "bin" / "systemd-run"
     program.parent.mkdir()
     program.write_text(
@@ -211,7 +211,7 @@ def test_a_scope_by_setting(project_dir: Path, tmp_path: Path, monkeypatch: pyte
 
 @pytest.mark.parametrize("how", ["process", "standby", pytest.param("tmux", marks=pytest.mark.tmux)])
 def test_the_wrapper_wears_the_mark(project_dir: Path, how: str) -> None:
-    """A child that has forked and not yet loaded its program has its wrapper's environment: the mark is in that too."""
+    """An agent between fork and exec still has its wrapper's environment, which includes the mark."""
     engine = open_engine(project_dir)
     if how == "standby":
         standby.start()
@@ -225,7 +225,7 @@ def test_the_wrapper_wears_the_mark(project_dir: Path, how: str) -> None:
 
 @pytest.mark.parametrize("stands_by", [False, True])
 def test_no_group_by_setting(project_dir: Path, stands_by: bool) -> None:
-    """With `cgroup: off` a run is in the group of whoever launched it."""
+    """With `cgroup: off` a run is in its launcher's group."""
     engine = open_engine(project_dir, cgroup="off")
     if stands_by:
         standby.start()
@@ -236,13 +236,13 @@ def test_no_group_by_setting(project_dir: Path, stands_by: bool) -> None:
 
 
 def test_variables_are_called_the_same() -> None:
-    """The module that must load nothing else spells them itself."""
+    """The module that must load no other one spells the variables itself."""
     assert (processes.RUN_MARK, paths.AGENT_ENVIRONMENT) == (standby.MARK, standby._FOR_AGENT)
 
 
 @pytest.mark.skipif(shutil.which("strace") is None, reason="strace makes the moment between fork and exec long")
 def test_a_child_between_fork_and_exec(project_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A wrapper killed after the fork, before the child's program is loaded, leaves nothing that starts later."""
+    """A wrapper killed between fork and exec leaves no program that starts later."""
     strace = ("strace", "-D", "-f", "-q", "-o", "/dev/null", "-e", "trace=execve", "-e", "inject=execve:delay_enter=1s")
     plain = WrapperCall.argv.fget
     assert plain
@@ -275,11 +275,11 @@ termination.PERSISTENCE_S = 0.2
 processes.children = lambda: [] if os.path.exists({switch!r}) else list_()
 processes._pids = see_or_not
 """
-"""Have `/proc` fail from a moment on, as a broken disk below other files does."""
+"""Makes `/proc` fail from some moment on, like a broken disk."""
 
 
 def test_a_wrapper_that_cannot_look(project_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A wrapper that cannot see what it left running writes no result; who can look ends it and does."""
+    """A wrapper that cannot list its processes writes no result; a process that can ends them and writes it."""
     engine = open_engine(project_dir, cgroup="off")
     with monkeypatch.context() as changed:
         run_wrappers_with(changed, BLIND.format(switch=str(tmp_path / "blind")))
@@ -305,7 +305,7 @@ def test_a_wrapper_that_cannot_look(project_dir: Path, tmp_path: Path, monkeypat
 
 @pytest.mark.parametrize("cgroups", [pytest.param("auto", marks=needs_groups), "off"])
 def test_what_is_known_of_what_was_left(project_dir: Path, tmp_path: Path, cgroups: str) -> None:
-    """Only with a control group a lost run says that all it left running was ended."""
+    """A lost run reports that all its processes were ended only with a control group."""
     engine = open_engine(project_dir, cgroup=cgroups)
     run, daemon = with_daemon(engine, tmp_path)
     if cgroups == "off":

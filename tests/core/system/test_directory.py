@@ -1,4 +1,4 @@
-"""What lies below `.pi/subagents` is reached step by step, and only as what it should be."""
+"""Every step of a path below `.pi/subagents` is opened and checked."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def home(tmp_path: Path) -> Path:
 
 
 def test_the_way_to_the_project_may_have_links(home: Path, tmp_path: Path) -> None:
-    """A project that is reached through a link is used as it is."""
+    """A project reached through a link works unchanged."""
     (tmp_path / "way").symlink_to(home.parent.parent)
     files.make_private_directory(str(tmp_path / "way/.pi/subagents/runs/one"))
     files.write_new(str(tmp_path / "way/.pi/subagents/runs/one/meta.json"), b"{}")
@@ -30,7 +30,7 @@ def test_the_way_to_the_project_may_have_links(home: Path, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("link", [".pi", ".pi/subagents"])
 def test_our_place_may_be_a_link_to_inside_the_project(tmp_path: Path, link: str) -> None:
-    """Who keeps `.pi` or `.pi/subagents` elsewhere in the project finds everything there."""
+    """`.pi` or `.pi/subagents` may be a link to another directory in the project."""
     project = tmp_path / "project"
     (project / "kept/subagents/runs").mkdir(parents=True)
     (project / link).parent.mkdir(exist_ok=True)
@@ -42,7 +42,7 @@ def test_our_place_may_be_a_link_to_inside_the_project(tmp_path: Path, link: str
 @pytest.mark.parametrize("link", [".pi", ".pi/subagents"])
 @pytest.mark.parametrize("target", ["elsewhere", "/tmp", "loop", "project-beside"])
 def test_our_place_is_no_link_out_of_the_project(tmp_path: Path, link: str, target: str) -> None:
-    """A link that leads out of the project is refused with its name, and nothing is made where it leads."""
+    """A link out of the project is refused by name, and nothing is created behind it."""
     project = tmp_path / "project"
     (project / link).parent.mkdir(parents=True)
     (tmp_path / "elsewhere" / "subagents").mkdir(parents=True)
@@ -56,14 +56,14 @@ def test_our_place_is_no_link_out_of_the_project(tmp_path: Path, link: str, targ
 
 
 def test_no_step_goes_up(home: Path) -> None:
-    """A name `..` is refused: it would lead out again."""
+    """The name `..` is refused, because it could lead out of the project."""
     (home / "runs").mkdir()
     with pytest.raises(RefusedError, match=r"contains \.\."):
         opened(f"{home}/runs/../../..")
 
 
 def test_what_is_missing_is_missing(home: Path) -> None:
-    """Something that is not there is an error with its whole path, and no refusal."""
+    """A missing file is an error with its whole path, not a refusal."""
     for path in (home / "runs", home / "runs/one/meta.json", home / "lock"):
         with pytest.raises(FileNotFoundError) as missing:
             files.read(f"{path}/x")
@@ -79,7 +79,7 @@ def test_what_is_missing_is_missing(home: Path) -> None:
     ],
 )
 def test_a_refusal_names_what_is_there(home: Path, name: str, said: str) -> None:
-    """Who meets a refusal reads what stands in which place."""
+    """A refusal names the path and the kind of file found there."""
     (home / "runs").mkdir()
     os.mkfifo(home / "runs/pipe")
     (home / "runs/link").symlink_to("pipe")
@@ -90,7 +90,7 @@ def test_a_refusal_names_what_is_there(home: Path, name: str, said: str) -> None
 
 
 def test_only_this_user_looks_into_what_is_made(tmp_path: Path) -> None:
-    """With any umask nobody else can write to the directories that are made, nor look into ours."""
+    """With any umask other users can neither write to new directories nor look into subdeck's own."""
     before = os.umask(0)
     try:
         files.make_private_directory(str(tmp_path / "project/.pi/subagents/runs/one"))
@@ -103,7 +103,7 @@ def test_only_this_user_looks_into_what_is_made(tmp_path: Path) -> None:
 
 
 def test_a_directory_that_is_held_is_the_one_that_was_opened(home: Path, tmp_path: Path) -> None:
-    """What is exchanged for a link after it was opened is not what is written to."""
+    """A directory replaced by a link after it was opened is still the one written to."""
     (home / "runs/one").mkdir(parents=True)
     with opened(f"{home}/runs") as runs, runs.inside("one") as one:
         (home / "runs").rename(home / "moved")
@@ -115,7 +115,7 @@ def test_a_directory_that_is_held_is_the_one_that_was_opened(home: Path, tmp_pat
 
 
 def test_a_link_is_moved_and_removed_itself(home: Path, tmp_path: Path) -> None:
-    """Renaming and removing concern the link, never what it leads to."""
+    """Renaming and removing affect a link, never its target."""
     (tmp_path / "precious").mkdir()
     (tmp_path / "precious/file").touch()
     (home / "link").symlink_to(tmp_path / "precious")
@@ -126,7 +126,7 @@ def test_a_link_is_moved_and_removed_itself(home: Path, tmp_path: Path) -> None:
 
 
 def test_presets_may_be_links_to_files(home: Path, tmp_path: Path) -> None:
-    """What people write by hand they may keep elsewhere and link to."""
+    """A preset may be a link to a file elsewhere."""
     (tmp_path / "shared.md").write_bytes(b"text")
     (home / "a.md").symlink_to(tmp_path / "shared.md")
     descriptor, status = files.open_regular(f"{home}/a.md", follow=True)
@@ -137,7 +137,7 @@ def test_presets_may_be_links_to_files(home: Path, tmp_path: Path) -> None:
 
 
 def test_no_descriptor_is_left_open(home: Path) -> None:
-    """Whatever is refused on the way, all that was opened for it is closed again."""
+    """A refused path leaves no descriptor open."""
     (home / "runs").mkdir()
     (home / "runs/link").symlink_to(home)
     before = len(os.listdir("/proc/self/fd"))
@@ -149,7 +149,7 @@ def test_no_descriptor_is_left_open(home: Path) -> None:
 
 
 def test_a_run_is_read_by_few_calls_and_leaves_nothing_open(home: Path) -> None:
-    """What is opened for one run is closed whether its numbers follow each other or not, and nothing else is."""
+    """Reading a run closes its descriptors, consecutive or not, and no others."""
     (home / "runs/one").mkdir(parents=True)
     (home / "runs/one/a").write_bytes(b"A")
     (home / "runs/one/c").write_bytes(b"C")
@@ -170,7 +170,7 @@ def test_a_run_is_read_by_few_calls_and_leaves_nothing_open(home: Path) -> None:
 
 @pytest.mark.processes
 def test_a_tree_of_any_depth_is_removed(home: Path, tmp_path: Path) -> None:
-    """Thousands of levels of directories are removed with all that is in them, and nothing that a link leads to."""
+    """Thousands of nested directories are removed with their content, but no link's target."""
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "mine").touch()
@@ -192,7 +192,7 @@ def test_a_tree_of_any_depth_is_removed(home: Path, tmp_path: Path) -> None:
         os.close(place)
     files.remove_tree(str(deep))
     is_there = deep.exists()
-    subprocess.run(["rm", "-rf", str(deep)], check=True)  # nothing of Python's goes so deep
+    subprocess.run(["rm", "-rf", str(deep)], check=True)  # too deep for Python
     assert not is_there and [] == os.listdir(home)
     assert ["mine"] == os.listdir(outside)
     with open(os.devnull) as spare:

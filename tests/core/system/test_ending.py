@@ -1,4 +1,4 @@
-"""Processes are ended until the kernel says that nothing is left; what cannot be ended is named."""
+"""Processes are ended until the kernel reports no more; the remaining ones are named."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ pytestmark = pytest.mark.processes
 
 DEAF = 'trap "" TERM INT HUP; echo $$; exec sleep 1000'
 LINK = 'trap "" TERM; [ "$1" -gt 0 ] && { sleep 0.01; sh -c "$0" "$0" $(($1 - 1)) & }'
-"""A shell that goes as soon as it has started the next one."""
+"""A shell that exits as soon as it has started the next one."""
 
 
 @pytest.fixture
 def subreaper() -> Iterator[None]:
-    """Have this process inherit all orphans, as a wrapper does."""
+    """Make this process inherit all orphans, like a wrapper."""
     assert processes.become_subreaper()
     yield
     termination.end_children(0.0)
@@ -36,7 +36,7 @@ def prctl(option: int, value: int) -> None:
 
 
 def daemonised(script: str, *arguments: str) -> int:
-    """Start a shell whose parent goes at once, in a session of its own, without any environment; return its pid."""
+    """Start an orphaned shell in its own session without an environment; return its pid."""
     command = f"import subprocess; print(subprocess.Popen({['/bin/sh', '-c', script, *arguments]!r}, env={{}}, "
     command += "start_new_session=True, stdin=-3, stdout=-3, stderr=-3).pid)"
     return int(subprocess.check_output([sys.executable, "-I", "-S", "-c", command]))
@@ -52,7 +52,7 @@ def deaf(*, as_user: int | None = None) -> subprocess.Popen[str]:
 
 
 def test_a_look_that_misses_it_is_no_proof(subreaper: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A daemon that the list of processes did not show at first is ended, for the kernel says that there is a child."""
+    """A daemon missing from the first list of processes is ended, because the kernel still reports a child."""
     pid = daemonised(DEAF)
     living, misses = processes.living, [{}] * 3
     monkeypatch.setattr(processes, "living", lambda: misses.pop() if misses else living())
@@ -61,7 +61,7 @@ def test_a_look_that_misses_it_is_no_proof(subreaper: None, monkeypatch: pytest.
 
 
 def test_a_chain_that_forks_on_and_on(subreaper: None) -> None:
-    """Processes each of which goes once it has started the next are ended."""
+    """Processes that each exit after starting the next one are ended."""
     daemonised(LINK, LINK, "100000")
     assert () == termination.end_children(0.05)
     assert [] == processes.descendants(os.getpid())
@@ -91,7 +91,7 @@ def test_force_asks_nobody(subreaper: None) -> None:
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can start what another user may not end")
 @pytest.mark.parametrize("how", ["children", "found"])
 def test_what_cannot_be_ended_is_named(how: str) -> None:
-    """A process of another user, which no signal of ours reaches, is named with its pid once that was tried enough."""
+    """A process that our signals cannot end, such as another user's, is named with its pid after enough attempts."""
     code = f"""
 import os, subprocess, sys
 from subdeck.core.system import processes, termination
@@ -112,7 +112,7 @@ print(child.pid)
 
 
 def test_several_looks_have_to_find_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of what is found by looking only, one look without it does not count; what was found once is waited for."""
+    """Processes found only by search need several empty searches to count as gone, and are waited for."""
     child = deaf()
     started = processes.start_time(child.pid)
     assert started is not None
@@ -123,7 +123,7 @@ def test_several_looks_have_to_find_nothing(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_stranger_with_the_same_pid(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process that started at another time is not signalled."""
+    """A process with another start time is not signalled."""
     child = subprocess.Popen(["sleep", "1000"], stdout=subprocess.DEVNULL)
     started = processes.start_time(child.pid)
     assert started is not None
@@ -135,7 +135,7 @@ def test_a_stranger_with_the_same_pid(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_threads_that_outlive_the_first_one(subreaper: None) -> None:
-    """A process whose first thread has ended looks like a zombie and is none."""
+    """A process whose first thread has ended only looks like a zombie."""
     code = "import ctypes, threading, time; threading.Thread(target=time.sleep, args=(1000,)).start(); "
     code += "ctypes.CDLL(None).syscall(60, 0)"  # exit of one thread, on x86-64
     child = subprocess.Popen([sys.executable, "-I", "-S", "-c", code])
@@ -155,7 +155,7 @@ def state(pid: int) -> str:
 
 @pytest.mark.parametrize("error", [1, 24, 38], ids=["EPERM", "EMFILE", "ENOSYS"])
 def test_no_pidfd_is_no_proof(monkeypatch: pytest.MonkeyPatch, error: int) -> None:
-    """Where the kernel gives no pidfd a process is signalled all the same, and still only the one that is meant."""
+    """Without a pidfd the right process is still signalled, and only that one."""
 
     def refuse(pid: int, flags: int = 0) -> int:
         raise OSError(error, os.strerror(error))
@@ -170,7 +170,7 @@ def test_no_pidfd_is_no_proof(monkeypatch: pytest.MonkeyPatch, error: int) -> No
 
 
 def test_a_fork_after_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process that is forked between the search for descendants and the kill does not survive."""
+    """A process forked between the search for descendants and the kill does not survive."""
     tree = subprocess.Popen(["/bin/sh", "-c", "(read _; sleep 1000; :); :"], stdin=subprocess.PIPE)
     assert tree.stdin
     descendants = processes.descendants

@@ -1,4 +1,4 @@
-"""Files and locks: whole or not at all, private, and let go with their process."""
+"""Files and locks: written whole, private, and released with their process."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def names(directory: Path) -> list[str]:
 
 
 def test_whole_file_is_private_and_leaves_nothing_beside(tmp_path: Path) -> None:
-    """A file written whole is for this user only, and is the only thing in its directory."""
+    """A file written whole is private and leaves no other file in its directory."""
     files.write_whole(str(tmp_path / "a"), (b"one", b"two"))
     assert (tmp_path / "a").read_bytes() == b"onetwo"
     assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == 0o600
@@ -28,7 +28,7 @@ def test_whole_file_is_private_and_leaves_nothing_beside(tmp_path: Path) -> None
 
 
 def test_replaced_file_keeps_its_permissions(tmp_path: Path) -> None:
-    """Who opened a file to a group finds it open after it was written again."""
+    """A file keeps its group permissions when it is written again."""
     path = tmp_path / "a"
     path.write_bytes(b"old")
     path.chmod(0o664)
@@ -38,7 +38,7 @@ def test_replaced_file_keeps_its_permissions(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("write", [files.write_whole, files.write_new])
 def test_failed_write_changes_nothing(tmp_path: Path, write: type) -> None:
-    """If the content breaks off, neither the file nor anything beside it is left; the error names file and way out."""
+    """A failed write leaves neither the file nor a temporary one, and the error names file and way out."""
 
     def broken() -> Iterator[bytes]:
         yield b"part"
@@ -52,7 +52,7 @@ def test_failed_write_changes_nothing(tmp_path: Path, write: type) -> None:
 
 
 def test_new_file_replaces_nothing(tmp_path: Path) -> None:
-    """What is there already stays, a dangling link included."""
+    """An existing file stays, even a dangling link."""
     (tmp_path / "a").write_bytes(b"old")
     (tmp_path / "link").symlink_to(tmp_path / "nowhere")
     for name in ("a", "link"):
@@ -63,7 +63,7 @@ def test_new_file_replaces_nothing(tmp_path: Path) -> None:
 
 
 def test_new_file_without_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file system that knows no hard links gets the file by a rename."""
+    """Without hard links the file is made by a rename."""
 
     def refuse(*_: object, **__: object) -> None:
         raise OSError(errno.EPERM, os.strerror(errno.EPERM))
@@ -76,13 +76,13 @@ def test_new_file_without_links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.parametrize("size", [0, 10, 32 * 1024, 100_000])
 def test_read_is_whole(tmp_path: Path, size: int) -> None:
-    """A file is read to its end, whatever its size."""
+    """A file of any size is read to its end."""
     (tmp_path / "a").write_bytes(b"x" * size)
     assert files.read(str(tmp_path / "a")) == b"x" * size
 
 
 def test_pipe_is_refused_without_waiting(tmp_path: Path) -> None:
-    """Opening a pipe that nobody writes to is refused at once, and so is a directory."""
+    """A named pipe without a writer is refused at once, and so is a directory."""
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(RefusedError, match="not a regular file"):
         files.open_regular(str(tmp_path / "pipe"))
@@ -91,7 +91,7 @@ def test_pipe_is_refused_without_waiting(tmp_path: Path) -> None:
 
 
 def test_without_locks_nothing_is_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file system that has no locks is an error, never a lock of somebody else."""
+    """A file system without locks is an error, never another process's lock."""
 
     def refuse(*_: object, **__: object) -> None:
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
@@ -104,7 +104,7 @@ def test_without_locks_nothing_is_held(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_locks_exclude_and_share(tmp_path: Path) -> None:
-    """An exclusive lock keeps all others out, shared ones only an exclusive one; closing releases."""
+    """An exclusive lock excludes all others, a shared one only exclusive ones; closing releases it."""
     one, two, three = (files.open_lock(str(tmp_path / "lock")) for _ in range(3))
     files.lock(one, shared=True)
     assert files.try_lock(two, shared=True)
@@ -118,7 +118,7 @@ def test_locks_exclude_and_share(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_certainly_not_there(tmp_path: Path) -> None:
-    """What is missing is not there, nor is anything below a file; where nobody can look nothing is said."""
+    """A missing file and a path below a file do not exist; an unreadable path is an error."""
     (tmp_path / "a").touch()
     (tmp_path / "loop").symlink_to("loop")
     assert files.is_there(str(tmp_path / "a")) and files.is_there(str(tmp_path / "loop"))

@@ -1,4 +1,4 @@
-"""Libraries imported without what they load for other programs."""
+"""Libraries imported without modules that only other programs need."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 pytestmark = pytest.mark.processes
 
 LEFT_OUT = "ast decimal dis gettext inspect locale msgspec.inspect platform textwrap tokenize typing_extensions"
-"""Modules that click or msgspec name, and what those would load."""
+"""Modules that click or msgspec name, and the modules those would load."""
 
 
 PYPROJECT = Path(__file__).resolve().parents[3] / "pyproject.toml"
@@ -21,7 +21,7 @@ EXACT = {"click", "msgspec", "rich", "textual", "watchfiles"}
 
 
 def run(code: str) -> str:
-    """Run code where both were imported; return what it prints."""
+    """Run code with both libraries imported; return its output."""
     begin = "import sys; from subdeck.core.system.imports import import_click, import_msgspec\n"
     begin += "import_click(); import_msgspec(); import click, msgspec\n"
     done = subprocess.run([sys.executable, "-P", "-c", begin + code], capture_output=True, text=True)
@@ -30,7 +30,7 @@ def run(code: str) -> str:
 
 
 def test_stand_ins_do_not_stay() -> None:
-    """After the import nothing is left of them: who imports such a module gets it, and the library too."""
+    """No stand-in stays after the import: later imports get the real module, and so does the library."""
     assert run(f"print([name for name in {LEFT_OUT.split()!r} if name in sys.modules])") == "[]"
     assert run("import decimal; print(decimal.Decimal('1.50'))") == "1.50"
     assert run("import platform; print(platform.python_version() == sys.version.split()[0])") == "True"
@@ -46,12 +46,12 @@ def test_stand_ins_do_not_stay() -> None:
     ],
 )
 def test_a_library_gets_what_it_comes_to_use(code: str, printed: str) -> None:
-    """What a stand-in does not have comes from the module itself."""
+    """Attributes that a stand-in does not have come from the real module."""
     assert printed == run(code)
 
 
 def test_what_is_loaded_is_left_alone() -> None:
-    """A program that has such a module already goes on with it, and so does the library."""
+    """A module that is already loaded stays in use, for the program and the library."""
     code = (
         "import inspect, sys; from subdeck.core.system.imports import import_click; import_click()\n"
         "import click.core; print(click.core.inspect is inspect is sys.modules['inspect'])"
@@ -61,6 +61,6 @@ def test_what_is_loaded_is_left_alone() -> None:
 
 
 def test_their_versions_are_exact() -> None:
-    """Another version may need a module that is left out."""
+    """Versions are pinned, because another version may need an omitted module."""
     dependencies = tomllib.loads(PYPROJECT.read_text())["project"]["dependencies"]
     assert EXACT == {name for name, _, version in (each.partition("==") for each in dependencies) if version}

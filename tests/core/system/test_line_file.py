@@ -10,7 +10,7 @@ from subdeck.core.system.line_file import BLOCK, CHUNK, HELD, WHOLE, LineFile, L
 
 
 def some_lines(seed: int, size: int, longest: int) -> bytes:
-    """Lines of all lengths, empty ones too."""
+    """Lines of all lengths, including empty ones."""
     chance = random.Random(seed)
     lines: list[bytes] = []
     left = size
@@ -24,7 +24,7 @@ def some_lines(seed: int, size: int, longest: int) -> bytes:
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("longest", [300, CHUNK, 3 * BLOCK])
 def test_chunks_are_the_whole_file(tmp_path: Path, seed: int, longest: int) -> None:
-    """Backward, the chunks cover every byte once, hold whole lines, count them, and are no longer than they must."""
+    """Backward, the chunks cover every byte once, hold whole counted lines, and are no longer than necessary."""
     content = some_lines(seed, 5 * BLOCK + seed * 1000, longest)
     path = tmp_path / "lines"
     path.write_bytes(content)
@@ -51,7 +51,7 @@ def test_chunks_of_what_was_appended(tmp_path: Path) -> None:
 
 
 def test_lines_know_where_they_begin(tmp_path: Path) -> None:
-    """Each line of a chunk comes with its offset; a torn last one comes as far as it is there."""
+    """Each line of a chunk has its offset, and a torn last line has its existing part."""
     path = tmp_path / "lines"
     path.write_bytes(b"one\n\nthree\nfo")
     file = LineFile(str(path))
@@ -64,7 +64,7 @@ def test_lines_know_where_they_begin(tmp_path: Path) -> None:
 @pytest.mark.parametrize("before", [0, 5])
 @pytest.mark.parametrize("after", [0, 7])
 def test_a_very_long_line_is_cut(tmp_path: Path, before: int, after: int) -> None:
-    """Of a line of megabytes only the beginning is handed out, what is around it whole; alone it is had whole."""
+    """Chunks have only the beginning of a line of megabytes and whole other lines; one line can be read whole."""
     long = b"y" * (3 * WHOLE)
     lines = [b"before %d" % n for n in range(before)] + [long] + [b"after %d" % n for n in range(after)]
     content = b"\n".join(lines) + b"\n"
@@ -78,7 +78,7 @@ def test_a_very_long_line_is_cut(tmp_path: Path, before: int, after: int) -> Non
 
 
 def test_what_is_not_there_is_empty(tmp_path: Path) -> None:
-    """A missing file, a directory and a file that got shorter have nothing to say, and raise nothing."""
+    """A missing file, a directory and a shortened file return no lines and raise no error."""
     for path in (tmp_path / "missing", tmp_path):
         file = LineFile(str(path))
         assert (file.read(0, 10), file.lines(0, 10), file.line_at(0)) == (b"", [], b"")
@@ -88,7 +88,7 @@ def test_what_is_not_there_is_empty(tmp_path: Path) -> None:
 
 
 def test_a_file_with_a_hole_of_a_terabyte(tmp_path: Path) -> None:
-    """What has no newline for longer than any line is passed over, and is read neither to its end nor from there."""
+    """A gap without newlines that is longer than any line is skipped without reading it all."""
     path = tmp_path / "lines"
     with path.open("wb") as written:
         written.write(b"one\n")

@@ -23,7 +23,7 @@ def fault() -> BaseException:
 
 
 def test_fault_has_its_traceback(file: Path) -> None:
-    """A fault is in the log with what was being done and where it was raised, for nobody else to read."""
+    """A fault is logged privately, with the current activity and the traceback."""
     log.log_fault("reading the runs", fault())
     written = file.read_text()
     assert "MainThread: reading the runs\n" in written
@@ -32,21 +32,21 @@ def test_fault_has_its_traceback(file: Path) -> None:
 
 
 def test_no_log_without_the_variable(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is written where nobody asked for it."""
+    """Without the variable nothing is logged."""
     monkeypatch.delenv(log.VARIABLE)
     log.log_fault("reading the runs", fault())
     assert not file.exists()
 
 
 def test_log_that_cannot_be_written(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
-    """A log in a directory that does not exist is given up without a word on the screen."""
+    """A log that cannot be written is dropped without output on the screen."""
     monkeypatch.setenv(log.VARIABLE, "/nowhere/at/all.log")
     log.log_fault("reading the runs", fault())
     assert ("", "") == capfd.readouterr()
 
 
 def test_fault_that_ends_a_thread(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A thread that dies of a fault leaves it in the log, with its name."""
+    """A fault that ends a thread is logged with the thread's name."""
     monkeypatch.setattr(threading, "excepthook", threading.excepthook)
     monkeypatch.setattr(threading, "__excepthook__", lambda ended: None)
     log.log_thread_faults()

@@ -1,4 +1,4 @@
-"""What Linux tells of processes."""
+"""Facts about processes, from Linux."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_identity() -> None:
 
 
 def test_names_with_brackets(tmp_path, started) -> None:
-    """A program named like the end of its own record does not confuse the reader."""
+    """A program's name that looks like the end of its stat record does not confuse the reader."""
     program = tmp_path / ") Z 1 (x"
     program.symlink_to(subprocess.check_output(["which", "sleep"], text=True).strip())
     child = subprocess.Popen([str(program), "1000"])
@@ -51,7 +51,7 @@ def test_names_with_brackets(tmp_path, started) -> None:
 
 
 def test_zombies_do_not_live(started) -> None:
-    """A process that was not reaped yet has a start time, but is neither alive nor a descendant."""
+    """An unreaped process has a start time, but is neither alive nor a descendant."""
     child = sleep()
     started.append(child)
     began = processes.start_time(child.pid)
@@ -63,7 +63,7 @@ def test_zombies_do_not_live(started) -> None:
 
 
 def test_descendants_of_all_generations(started) -> None:
-    """Children, their children, and those in sessions of their own are found, parents first."""
+    """Children, their children, and those in other sessions are found, parents first."""
     code = "import subprocess; subprocess.run(['sh', '-c', 'setsid -w sleep 1000'])"
     child = subprocess.Popen([sys.executable, "-c", code])
     started.append(child)
@@ -88,7 +88,7 @@ def test_marks(started) -> None:
 
 
 def test_reaping_spares_the_child() -> None:
-    """Orphans are collected, the exit of the one child is left to who waits for it."""
+    """Orphans are reaped, except for the child, whose exit is left to its waiter."""
     child, orphans = sleep(), [sleep() for _ in range(3)]
     for process in orphans:
         process.kill()

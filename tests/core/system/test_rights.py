@@ -1,4 +1,4 @@
-"""What is made is for this user only, whatever the umask; where nothing can be written, that is said."""
+"""New files are private under any umask, and a place that cannot be written is reported."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ from tests.waiting import wait_until
 pytestmark = pytest.mark.processes
 
 DASKS_OWN = "dask-scratch-space"
-"""The locks in there are empty, and for everybody who gets there; nobody else does."""
+"""The empty lock files in there are open to all, but no other user gets there."""
 CAN_MOUNT = subprocess.run(["unshare", "-m", "true"], capture_output=True).returncode == 0
 
 
 def open_to_others(root: Path) -> Iterator[str]:
-    """Yield what others may write to, and the directories that they may look into."""
+    """Yield paths that others may write to, and directories that they may look into."""
     for directory, names, files in os.walk(root):
         for name in (*names, *files):
             mode = os.lstat(os.path.join(directory, name)).st_mode
-            is_private = stat.S_ISDIR(mode) and name != ".pi"  # which a project may have for other programs, too
+            is_private = stat.S_ISDIR(mode) and name != ".pi"  # which other programs may use too
             if not stat.S_ISLNK(mode) and mode & (0o077 if is_private else 0o022):
                 yield f"{os.path.join(directory, name)} {stat.filemode(mode)}"
 
 
 def test_nothing_is_open_to_others(project_dir: Path, home: Path) -> None:
-    """With umask 000 every directory that is made is 0700, those above it too, and no file is writable for others."""
+    """With umask 000 every new directory is 0700, including parents, and no file is writable for others."""
     (project_dir / ".git").chmod(0o700)
     home.chmod(0o700)
     before = {*open_to_others(project_dir), *open_to_others(home)}
@@ -64,7 +64,7 @@ def test_nothing_is_open_to_others(project_dir: Path, home: Path) -> None:
 
 @contextmanager
 def masked(mask: int) -> Iterator[None]:
-    """Have this process, and what it starts, make files with another umask."""
+    """Make this process and its children create files with another umask."""
     before = os.umask(mask)
     try:
         yield
@@ -73,9 +73,9 @@ def masked(mask: int) -> Iterator[None]:
 
 
 def others_access(*roots: Path) -> str:
-    """Return what others may open or look into, below directories in which all is private, a line each.
+    """Return a line for each path that others may open or look into, below private directories.
 
-    A worktree is as open as its user's umask wants it; what it is in is not.
+    A worktree has its user's umask, but its parent directory does not.
     """
     found: list[str] = []
     waiting = list(roots)
@@ -90,7 +90,7 @@ def others_access(*roots: Path) -> str:
             if stat.S_ISDIR(mode):
                 waiting += path.iterdir()
         except FileNotFoundError:
-            continue  # who is at work there has just removed it
+            continue  # just removed by its run
     return "\n".join(found)
 
 
@@ -98,7 +98,7 @@ def others_access(*roots: Path) -> str:
 async def test_runs_on_hosts_are_private(
     mask: int, tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whatever the umask, all that a relay, a spool and the code of a run are kept in is for their user alone."""
+    """Under any umask, the files of relay, spool and a run's code are private."""
     monkeypatch.setitem(relays.SETTINGS, "code", "git")
     Path(tmp_path / "mine/.pi/subagents/runs").mkdir(parents=True)
     for name in ("subagents", "subagents/runs"):
@@ -117,7 +117,7 @@ async def test_runs_on_hosts_are_private(
 
 
 def test_a_cluster_is_private(project_dir: Path, home: Path) -> None:
-    """Also where the umask opens all to others, scheduler, workers, relay and their runs write for their user alone."""
+    """Even if the umask opens files to all, scheduler, workers, relay and runs write privately."""
     with masked(0), trial(cwd=project_dir):
         done = subdeck("run", "--no-preset", "--agent", "offline", "--runner", "hosts", "what is here", cwd=project_dir)
         assert 0 == done.code, done.err
@@ -128,7 +128,7 @@ def test_a_cluster_is_private(project_dir: Path, home: Path) -> None:
 
 
 def test_snapshots_are_private(tmp_path: Path, home: Path) -> None:
-    """An index of a repository's files is not for others, whatever the umask."""
+    """The index of a repository's files is private under any umask."""
     root = own(make(tmp_path / "mine", {"a.txt": "one\n"}))
     write(root, {"b.txt": "two\n"})
     with masked(0):
@@ -146,7 +146,7 @@ def engine(project_dir: Path) -> Engine:
 
 
 def read_only(project: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """Run one command where the project is on a read-only file system."""
+    """Run one command with the project on a read-only file system."""
     place = shlex.quote(str(project))
     mounted = f"mount --bind {place} {place} && mount -o remount,ro,bind {place}"
     script = f"{mounted} && cd {place} && exec {shlex.join([*SUBDECK, *words])}"
@@ -161,7 +161,7 @@ REFUSED = (
 
 @pytest.mark.skipif(not CAN_MOUNT, reason="no right to mount")
 def test_a_read_only_file_system(engine: Engine, project_dir: Path) -> None:
-    """Each command says what is wrong in the system's words; what can be looked at is there."""
+    """Each command reports the system's error, and reading still works."""
     done = make_finished(engine.project).run_id
     meta, lock = make_run(engine.project)
     listed = read_only(project_dir, "status")
@@ -182,7 +182,7 @@ def test_a_read_only_file_system(engine: Engine, project_dir: Path) -> None:
 
 
 def test_a_directory_of_another_user(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run whose directory may not be written to keeps the state that was written last, with the reason."""
+    """A run in another user's directory keeps its last recorded state, with the reason."""
     _, lock = make_run(engine.project)
     os.close(lock)
     real = os.access

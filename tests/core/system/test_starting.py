@@ -1,4 +1,4 @@
-"""Starting a program whose streams are ours."""
+"""Starting a program with our streams."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def start(
 
 
 def said_by(child: spawn.Child) -> tuple[str, str, int | None]:
-    """Return all that a child writes to stdout and stderr, and how it ended."""
+    """Return a child's whole stdout and stderr, and its exit code."""
     said = []
     for descriptor in (child.stdout, child.stderr):
         with open(descriptor, encoding="utf-8", closefd=False) as stream:
@@ -38,7 +38,7 @@ def descriptors() -> set[str]:
 
 @pytest.mark.processes
 def test_streams_directory_and_environment(tmp_path: Path) -> None:
-    """It reads the file that it is given, in its directory, with its environment and no other."""
+    """A program reads the given file, in its own directory and with exactly its environment."""
     (tmp_path / "words").write_text("hello\n")
     words = os.open(tmp_path / "words", os.O_RDONLY)
     before = descriptors()
@@ -51,7 +51,7 @@ def test_streams_directory_and_environment(tmp_path: Path) -> None:
 
 @pytest.mark.processes
 def test_what_is_written_to_it() -> None:
-    """Without a file it reads a pipe of ours."""
+    """Without a file a program reads from a pipe."""
     child = start(["cat"])
     assert child.stdin is not None
     os.write(child.stdin, b"so\n")
@@ -61,7 +61,7 @@ def test_what_is_written_to_it() -> None:
 
 @pytest.mark.processes
 def test_it_is_on_its_own(tmp_path: Path) -> None:
-    """It has a session of its own, none of our descriptors and the signals of any program."""
+    """A program has its own session, none of our descriptors and default signal handlers."""
     inherited = os.open(tmp_path, os.O_RDONLY)
     os.set_inheritable(inherited, True)
     before = signal.signal(signal.SIGTERM, lambda number, frame: None)
@@ -71,7 +71,7 @@ def test_it_is_on_its_own(tmp_path: Path) -> None:
         assert child.pid == os.getsid(child.pid)
         os.set_blocking(child.stdout, True)
         os.write(child.stdin, b"so\n")
-        assert b"so\n" == os.read(child.stdout, 4096)  # all that starts it is behind it then
+        assert b"so\n" == os.read(child.stdout, 4096)  # so the start is complete
         assert {"0", "1", "2"} == set(os.listdir(f"/proc/{child.pid}/fd"))
         status = Path(f"/proc/{child.pid}/status").read_text().split()
         blocked, ignored = (int(status[status.index(name) + 1], 16) for name in ("SigBlk:", "SigIgn:"))
@@ -98,7 +98,7 @@ def test_it_is_on_its_own(tmp_path: Path) -> None:
     ],
 )
 def test_what_cannot_be_started(argv: list[str], directory: str, number: int, named: str) -> None:
-    """The error says which file is to blame; nothing is left of the attempt."""
+    """The error names the file at fault, and the failed start leaves nothing behind."""
     before, children = descriptors(), processes.children()
     with pytest.raises(OSError, match=os.strerror(number)) as caught:
         start(argv, directory=directory)
@@ -111,7 +111,7 @@ def test_what_cannot_be_started(argv: list[str], directory: str, number: int, na
     [(["true", "a\0b"], {}), (["true"], {"NAME": "a\0b"}), (["true"], {"A=B": "c"}), (["true", "\ud800"], {})],
 )
 def test_words_that_no_program_can_be_given(argv: list[str], environment: dict[str, str]) -> None:
-    """They are refused before anything is forked."""
+    """Arguments that no program can receive are refused before the fork."""
     before = descriptors()
     with pytest.raises(ValueError, match=r"null byte|has a =|surrogates"):
         start(argv, environment={"PATH": os.environ["PATH"], **environment})
@@ -120,7 +120,7 @@ def test_words_that_no_program_can_be_given(argv: list[str], environment: dict[s
 
 @pytest.mark.processes
 def test_a_program_that_may_not_be_run_further_up_the_path(tmp_path: Path) -> None:
-    """It is looked for along the path; one that may not be run is passed over, and told of where there is no other."""
+    """A program is searched along the path; a non-executable one is skipped, and reported if there is no other."""
     for name in ("first", "second"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "tool").write_text(f"#!/bin/sh\necho {name}\n")

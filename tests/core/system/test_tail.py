@@ -41,7 +41,7 @@ def test_every_line_once(tmp_path: Path, seed: int, *, held: bool) -> None:
 
 @HELD
 def test_a_file_that_comes_shrinks_and_is_replaced(tmp_path: Path, *, held: bool) -> None:
-    """A file that is not there yet has no lines; one that was cut or replaced is read from its beginning."""
+    """A missing file has no lines; a shortened or replaced one is read from its beginning."""
     path = tmp_path / "lines"
     tail = LineTail(str(path), held=held)
     assert ([], False) == (list(tail.lines()), tail.has_grown())
@@ -61,7 +61,7 @@ def test_a_file_that_comes_shrinks_and_is_replaced(tmp_path: Path, *, held: bool
 
 
 def test_held_files_are_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No more files are kept open than may be, and none once nobody reads it any more."""
+    """Open files stay within their limit, and unused ones are closed."""
     monkeypatch.setattr(module, "MOST_HELD", HeldFile.held + 2)
     before = len(os.listdir("/proc/self/fd"))
     tails = [LineTail(str(tmp_path / str(number)), held=True) for number in range(5)]
@@ -76,7 +76,7 @@ def test_held_files_are_closed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 @pytest.mark.parametrize("failures", [1, 2])
 def test_a_descriptor_that_went_bad(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failures: int) -> None:
-    """A file whose descriptor the file system has given up is opened anew, at the latest at the next look."""
+    """A file with a stale descriptor is reopened, at the latest by the next check."""
     path = tmp_path / "lines"
     path.write_bytes(b"one\n")
     tail = LineTail(str(path), held=True)
@@ -97,7 +97,7 @@ def test_a_descriptor_that_went_bad(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.processes
 def test_files_leave_room_for_others() -> None:
-    """At most a quarter of the files that the process may open are kept open."""
+    """At most a quarter of the process's file limit is kept open."""
     program = (
         "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64));"
         "from subdeck.core.system.line_file import MOST_HELD; print(MOST_HELD)"

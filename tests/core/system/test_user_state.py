@@ -1,4 +1,4 @@
-"""What is remembered of a user's choices: where it is and who can read it."""
+"""The files that remember a user's choices: their place and permissions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from subdeck.core.system.files import write_state
 
 
 def test_a_file_is_the_users_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is below XDG_STATE_HOME, whole, and nobody else can look into its directory."""
+    """A state file is below XDG_STATE_HOME, written whole, in a private directory."""
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     path = Path(state_file("lists", "one.json"))
     assert tmp_path / "subdeck" / "lists" / "one.json" == path
@@ -23,7 +23,7 @@ def test_a_file_is_the_users_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_project_has_one_name(tmp_path: Path) -> None:
-    """A link to a project is that project; another project has another name."""
+    """A link to a project has the project's name; another project has another name."""
     project, other, link = tmp_path / "shop", tmp_path / "other", tmp_path / "link"
     project.mkdir()
     other.mkdir()

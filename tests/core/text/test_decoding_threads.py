@@ -53,6 +53,6 @@ for number in range(100):
 
 
 def test_types_are_made_ready_by_one_thread_at_a_time() -> None:
-    """One that reads what another has not yet made ready would take the whole process with it."""
+    """Types are prepared by one thread at a time, because reading an unprepared one would crash the process."""
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=60)
     assert (0, "") == (done.returncode, done.stderr)

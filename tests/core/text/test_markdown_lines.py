@@ -1,4 +1,4 @@
-"""The markdown that agents write, line by line: marks go, everything else stays where it is."""
+"""Agents' markdown, line by line: marks are removed, all other text stays in place."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def looks(text: str) -> list[tuple[str, Look]]:
     ],
 )
 def test_marks_are_not_shown(text: str, expected: str, styled: list[tuple[str, Look]]) -> None:
-    """What they say is in the style, and where it matters in a character that takes as much room."""
+    """Marks become a style and, where needed, a character of the same width."""
     assert expected.split("\n") == shown(text)
     assert styled == looks(text)
 
@@ -63,7 +63,7 @@ def test_marks_are_not_shown(text: str, expected: str, styled: list[tuple[str, L
     ],
 )
 def test_what_may_be_no_mark_stays(text: str) -> None:
-    """Globs, names, tables and what was left open are shown as they are written."""
+    """Globs, names, tables and unclosed marks are shown as written."""
     assert text.split("\n") == shown(text)
 
 
@@ -72,7 +72,7 @@ ALPHABET = "ab .*_`#-[]()>~\\|\n1!"
 
 @given(strategies.text(ALPHABET, max_size=80))
 def test_only_marks_go(text: str) -> None:
-    """Letters and digits stay, in their order; places lead from what was written to what is shown."""
+    """Letters and digits stay in order, and positions map from source to displayed text."""
     laid = lines(text)
     if "```" not in text and "~~~" not in text:
         assert re.sub(r"[^ab1]", "", text) == re.sub(r"[^ab1]", "", "".join(line.text for line in laid))
@@ -89,7 +89,7 @@ def test_only_marks_go(text: str) -> None:
 
 @given(strategies.text(ALPHABET, max_size=60), strategies.integers(0, 60), strategies.integers(0, 60))
 def test_a_part_is_like_its_line(text: str, begin: int, length: int) -> None:
-    """A line that is broken into rows keeps its styles and what was written."""
+    """A line broken into rows keeps its styles and its source."""
     for line in lines(text):
         start, end = min(begin, len(line.text)), min(begin + length, len(line.text))
         row = part(line, start, end)
@@ -102,7 +102,7 @@ def test_a_part_is_like_its_line(text: str, begin: int, length: int) -> None:
 
 
 def test_words_are_found_as_shown_and_as_written() -> None:
-    """A search may have the marks or not."""
+    """A search matches with or without the marks."""
     (line,) = lines("It is **done** in `a.py`")
     for words in ("done in a", "**done** in `a"):
         assert [(6, 15)] == [line.found(re.compile(re.escape(words)))[0]]
@@ -118,7 +118,7 @@ def test_words_are_found_as_shown_and_as_written() -> None:
     ],
 )
 def test_hostile_text_is_laid_out(hostile: str) -> None:
-    """Whatever is written, it is laid out, and nothing that must not reach a terminal comes out of it."""
+    """Hostile text can be laid out, and the result is safe for a terminal."""
     for line in lines(f"{hostile}\n{hostile}"):
         assert plain(line.text) == line.text and "\0" not in line.text
 
@@ -135,5 +135,5 @@ def test_hostile_text_is_laid_out(hostile: str) -> None:
     ],
 )
 def test_prose_is_one_plain_line(text: str, limit: int, expected: str) -> None:
-    """For rows and toasts; what broke off inside of marks loses them, too."""
+    """Prose for rows and toasts has no marks, even if it was cut inside of them."""
     assert expected == prose(text, limit)

@@ -1,4 +1,4 @@
-"""Foreign text as one plain line."""
+"""Untrusted text as one plain line."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TEXTS = st.text(
 @given(TEXTS, st.integers(0, 20))
 @example("aa ", 2)
 def test_a_limit_cuts_what_would_be_the_whole_line(text: str, limit: int) -> None:
-    """With a limit one gets the beginning of the line that one gets without, however early it is known."""
+    """A limited line is the beginning of the unlimited one, however early it is cut."""
     whole = re.sub(r"\s+", " ", plain(text)).strip()
     assert whole == one_line(text)
     expected = whole if len(whole) <= limit else whole[: max(0, limit - 1)].rstrip() + "…"

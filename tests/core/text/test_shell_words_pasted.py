@@ -1,4 +1,4 @@
-"""Commands that are printed for pasting mean the same in every shell."""
+"""Commands printed for pasting mean the same in every shell."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ SHELLS = ["sh", "bash", "dash", "zsh", "fish"]
 
 
 def as_fish(text: str) -> list[str]:
-    """Return the words of a command as fish documents it: in single quotes a backslash escapes itself and a quote, and
-    outside of quotes any character that is no letter.
+    """Return the words of a command by fish's documented rules: in single quotes a backslash escapes itself and a
+    quote, and outside of quotes any character that is not a letter.
     """
     part = r"'(?:\\[\\']|[^'])*'|\\\W|[\w./,:@+=%-]"
     words: list[str] = []
@@ -36,7 +36,7 @@ def as_fish(text: str) -> list[str]:
 @pytest.mark.processes
 @pytest.mark.parametrize("shell", SHELLS)
 def test_a_word_is_one_word(shell: str) -> None:
-    """Whatever is in it, a shell hands over exactly the text."""
+    """A shell passes on exactly the text, with any content."""
     program = shutil.which(shell)
     if program is None:
         pytest.skip(f"{shell} is not installed")
@@ -48,11 +48,11 @@ def test_a_word_is_one_word(shell: str) -> None:
 
 @pytest.mark.parametrize("word", WORDS)
 def test_a_word_by_the_rules_of_fish(word: str) -> None:
-    """Also where fish is not installed."""
+    """The rules of fish are checked even without fish."""
     assert [word] == as_fish(shell_word(word))
     assert ["cd", word, "x"] == as_fish(shell_words(["cd", word, "x"]))
 
 
 def test_plain_words_stay_as_they_are() -> None:
-    """What needs no quotes has none."""
+    """A word that needs no quotes has none."""
     assert "git -C /a/b-c status" == shell_words(["git", "-C", "/a/b-c", "status"])

@@ -1,4 +1,4 @@
-"""The stack of what can be taken back."""
+"""The stack of acts that can be undone."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def stacked(project: Project) -> list[str]:
 
 
 def test_the_last_is_the_first_out(project: Project) -> None:
-    """What was done last is named and leaves first; nothing of it lies in the project."""
+    """The last act is named and undone first, and the project directory stores none of them."""
     assert last_act(project) is None
     acts.record(project, ActKind.APPLY, "scout 4ae0bd", {"files": 3})
     merge = acts.record(project, ActKind.MERGE, "scout 7f3a9c", {})
@@ -45,7 +45,7 @@ def test_the_last_is_the_first_out(project: Project) -> None:
 
 
 def test_what_has_begun_is_told_from_what_is_done(project: Project) -> None:
-    """An act that is half done stands on the stack as such, until it is written that it is done."""
+    """A half-done act stands on the stack as begun until it is recorded as done."""
     act = acts.record(project, ActKind.APPLY, "scout 4ae0bd", {"step": 1}, begun=True)
     found = last_act(project)
     assert found is not None and found.begun
@@ -55,7 +55,7 @@ def test_what_has_begun_is_told_from_what_is_done(project: Project) -> None:
 
 
 def test_the_stack_does_not_grow(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The oldest acts leave, with what was kept for them."""
+    """The oldest acts leave the stack, with the data kept for them."""
     monkeypatch.setattr(acts, "MOST", 2)
     first = acts.record(project, ActKind.APPLY, "a", {})
     Path(acts.place(project, first.id), "objects").mkdir(parents=True)
@@ -66,7 +66,7 @@ def test_the_stack_does_not_grow(project: Project, monkeypatch: pytest.MonkeyPat
 
 
 def test_a_broken_line_hides_no_other(project: Project) -> None:
-    """What cannot be read is passed over; a name that leads elsewhere is no act."""
+    """Unreadable lines are skipped, and a name that leads elsewhere is not an act."""
     good = acts.record(project, ActKind.APPLY, "scout 4ae0bd", {})
     file = Path(paths.works_dir(project), "undo.jsonl")
     hostile = file.read_text().replace(good.id, "../../../../precious")
@@ -76,7 +76,7 @@ def test_a_broken_line_hides_no_other(project: Project) -> None:
 
 
 def test_deleted_runs_come_back(project: Project) -> None:
-    """A deletion of runs is taken back whole, and then is on the stack no more."""
+    """A deletion of runs is undone as a whole and then leaves the stack."""
     metas = [make_finished(project) for _ in range(2)]
     run_ids = trash.delete(project, [meta.run_id for meta in metas])
     act = acts.record(project, ActKind.DELETE_RUNS, "2 runs", {"runIds": run_ids})
@@ -87,7 +87,7 @@ def test_deleted_runs_come_back(project: Project) -> None:
 
 
 def test_what_left_the_trash_is_passed_over(project: Project) -> None:
-    """Nothing is offered that cannot be brought back; where some of it can, that is told."""
+    """A deletion that cannot be undone is not offered; a partial undo reports its count."""
     run_ids = [make_finished(project).run_id for _ in range(3)]
     older = acts.record(project, ActKind.DELETE_RUNS, "2 runs", {"runIds": trash.delete(project, run_ids[:2])})
     acts.record(project, ActKind.DELETE_RUNS, "1 run", {"runIds": trash.delete(project, run_ids[2:])})
@@ -100,7 +100,7 @@ def test_what_left_the_trash_is_passed_over(project: Project) -> None:
 
 
 def test_a_deleted_preset_comes_back(project: Project) -> None:
-    """A preset lies on the same stack."""
+    """The deletion of a preset is on the same stack."""
     file = Path(project.home, "scout.md")
     file.parent.mkdir(parents=True)
     file.write_text("---\nname: scout\n---\n")
@@ -113,7 +113,7 @@ def test_a_deleted_preset_comes_back(project: Project) -> None:
 
 
 def test_what_only_a_newer_one_can_take_back(project: Project) -> None:
-    """An act of a kind that nobody here knows is refused in words, and stays."""
+    """An act of unknown kind is refused with an error and stays on the stack."""
     acts.record(project, ActKind("transplant"), "scout 4ae0bd", {})
     act = last_act(project)
     assert act is not None
@@ -125,7 +125,7 @@ def test_what_only_a_newer_one_can_take_back(project: Project) -> None:
 @pytest.mark.parametrize("kind", [kind for kind in ActKind if not acts.Act("1", kind, "", "").is_deletion])
 @pytest.mark.parametrize("data", [{}, {"commonDir": 5, "root": [], "before": None, "name": {}, "runId": 1}])
 def test_an_act_whose_data_are_damaged(project: Project, kind: ActKind, data: dict[str, Any]) -> None:
-    """It says what cannot be taken back and where that stands; nothing is done, and the act is still there."""
+    """An act with damaged data is refused with its record's location, changes nothing and stays on the stack."""
     act = acts.record(project, kind, "reviewer 4ae0bd", data)
     with pytest.raises(SubdeckError, match="reviewer 4ae0bd: its record") as caught:
         take_back(project, act)
@@ -134,7 +134,7 @@ def test_an_act_whose_data_are_damaged(project: Project, kind: ActKind, data: di
 
 
 def test_work_is_found_by_its_record(project: Project, world: Path) -> None:
-    """The directory of a run's work says what it is of, whatever became of run and project."""
+    """The directory of a run's work identifies its run, even after run or project have moved."""
     run_id = paths.new_run_id()
     directory = paths.work_dir(project, run_id)
     record = WorkRecord(
@@ -155,7 +155,7 @@ def test_work_is_found_by_its_record(project: Project, world: Path) -> None:
 
 
 def test_the_engine_remembers_what_it_deletes(project_dir: Path) -> None:
-    """One deletion is one act, named by the run or counted; another engine takes it back."""
+    """One deletion is one act, named by its run or a count, and another engine can undo it."""
     engine = open_engine(project_dir)
     one, *others = [make_finished(engine.project, make_meta(preset="scout")).run_id for _ in range(3)]
     engine.delete([one])
@@ -170,7 +170,7 @@ def test_the_engine_remembers_what_it_deletes(project_dir: Path) -> None:
 
 
 def test_what_is_remembered_of_a_half_done_deletion(project_dir: Path) -> None:
-    """Where the second run cannot be moved, the first is still on the stack."""
+    """If the second run cannot be moved, the deletion of the first is still on the stack."""
     engine = open_engine(project_dir)
     gone = make_finished(engine.project)
     meta, lock = make_run(engine.project)
@@ -182,7 +182,7 @@ def test_what_is_remembered_of_a_half_done_deletion(project_dir: Path) -> None:
 
 
 def test_a_deletion_that_cannot_be_remembered(project_dir: Path) -> None:
-    """A state directory that cannot be written keeps nobody from deleting, but it is told: the trash has it."""
+    """A deletion works without a writable state directory, and the error says how to restore it from the trash."""
     engine = open_engine(project_dir)
     meta = make_finished(engine.project)
     state = Path(paths.state_file())
@@ -197,7 +197,7 @@ def test_a_deletion_that_cannot_be_remembered(project_dir: Path) -> None:
 
 @pytest.mark.processes
 def test_a_failing_disk_below_the_stack(project_dir: Path) -> None:
-    """`rm` exits with 1 and says so if the disk does not take what undo needs."""
+    """`rm` exits with 1 and an error if the disk refuses the data for undo."""
     engine = open_engine(project_dir)
     meta = make_finished(engine.project)
 
@@ -211,7 +211,7 @@ def test_a_failing_disk_below_the_stack(project_dir: Path) -> None:
 
 
 def test_a_deletion_that_is_killed(project_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who is killed after the first run was moved has left on the stack what takes it back."""
+    """A deletion killed after its first run can be undone from the stack."""
     engine = open_engine(project_dir)
     gone, still_there = (make_finished(engine.project) for _ in range(2))
     seen: list[tuple[bool, bool]] = []
@@ -224,7 +224,7 @@ def test_a_deletion_that_is_killed(project_dir: Path, monkeypatch: pytest.Monkey
         raise KeyboardInterrupt if moved else AssertionError
 
     monkeypatch.setattr(trash, "delete", killed)
-    monkeypatch.setattr(acts, "finish", lambda *_: None)  # no more than a kill does
+    monkeypatch.setattr(acts, "finish", lambda *_: None)  # as after a kill
     with pytest.raises(KeyboardInterrupt):
         engine.delete([gone.run_id, still_there.run_id])
     assert [(True, True)] == seen
@@ -236,7 +236,7 @@ def test_a_deletion_that_is_killed(project_dir: Path, monkeypatch: pytest.Monkey
 
 
 def test_a_clean_up_is_one_act(project_dir: Path) -> None:
-    """However many runs go at once, they come back at once, and the newest is named first."""
+    """A clean-up of several runs is one act, undone at once and named by its newest run."""
     engine = open_engine(project_dir)
     run_ids = [make_finished(engine.project).run_id for _ in range(3)]
     deletion.clean(engine.project, run_ids, for_good=False)

@@ -1,4 +1,4 @@
-"""Comparing runs: side by side, and what differs between what two of them have left."""
+"""Comparing runs: side by side, and the differences between two runs' files."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def two_worktrees(engine: Engine) -> tuple[RunSnapshot, RunSnapshot, Path, Path]
 
 
 def test_what_is_said_of_a_run() -> None:
-    """A line for each fact, the files with their lines, and the beginning of the answer."""
+    """A run has a line for each fact, its files with their line counts, and the beginning of its answer."""
     said = facts(side(check=CheckResult("tests", 0, 14.0)), NOW)
     assert {
         "status": "✓ completed", "check": "tests ✓ passed after 0:14", "cost": "$0.21", "time": "0:42", "turns": "8",
@@ -57,7 +57,7 @@ def test_what_is_said_of_a_run() -> None:
 
 
 def test_what_is_not_known_yet() -> None:
-    """A run that goes on shows what it does, one that has not begun nothing, and no cost is made up."""
+    """A running run shows its activity, a queued one nothing, and unknown costs are never guessed."""
     running = make_snapshot(status="running", activity="Reading a.py", usage=Usage(output=10, unpriced=10))
     said = facts(Side(run=running), NOW)
     assert ("● running", "?", "unknown") == (said["status"], said["cost"], said["changes"])
@@ -74,7 +74,7 @@ def test_what_is_not_known_yet() -> None:
 
 @pytest.mark.parametrize("width", [80, 120, 40])
 def test_table(width: int) -> None:
-    """No line is longer than the terminal is wide; columns that have no room stand below."""
+    """No line is wider than the terminal; columns without room move below."""
     sides = [side(number) for number in (1, 2, 3)]
     lines = table_of(sides, width, NOW)
     assert max(map(len, lines)) <= width
@@ -87,7 +87,7 @@ def test_table(width: int) -> None:
 
 
 def test_difference_of_two_worktrees(engine: Engine) -> None:
-    """Tree against tree, from the first to the second, committed or not; nothing of it stays behind."""
+    """The difference goes from the first tree to the second, committed or not, and leaves no files behind."""
     one, other, first, second = two_worktrees(engine)
     (first / "a.txt").write_text("one\n2\nthree\n")
     (first / "only.txt").write_text("x\n")
@@ -103,7 +103,7 @@ def test_difference_of_two_worktrees(engine: Engine) -> None:
 
 
 def other_of(engine: Engine, run: RunSnapshot) -> RunSnapshot:
-    """Make a run that has left the same as another."""
+    """Make a run with the same files as another."""
     meta, tree = make_worktree(engine.project)
     (tree / "a.txt").write_text("one\nTWO\nthree\n")
     (found,) = engine.snapshots((meta.run_id,))
@@ -111,7 +111,7 @@ def other_of(engine: Engine, run: RunSnapshot) -> RunSnapshot:
 
 
 def test_difference_of_runs_in_the_directory_itself(project_dir: Path) -> None:
-    """What was recorded of each is compared; that they began differently is said."""
+    """Runs in the same directory are compared by their recorded changes, with a note about different starts."""
     engine = open_engine(make_repository(project_dir))
     first = run_to_end(engine, "save a.txt 1\\n", "answer one")
     second = run_to_end(engine, "save b.txt 2\\n", "answer two")
@@ -121,7 +121,7 @@ def test_difference_of_runs_in_the_directory_itself(project_dir: Path) -> None:
 
 
 def test_no_difference_without_trees(tmp_path: Path) -> None:
-    """Outside git it is said that there is none to tell, and of one run alone, too."""
+    """There is no difference outside git, or of a run with itself."""
     engine = open_engine(tmp_path)
     first, second = run_to_end(engine, "answer one"), run_to_end(engine, "answer two")
     with pytest.raises(SubdeckError, match="outside git"):
@@ -131,7 +131,7 @@ def test_no_difference_without_trees(tmp_path: Path) -> None:
 
 
 def test_command_line(engine: Engine) -> None:
-    """Runs by name or by their group, as a table and as JSON, and the difference as a patch."""
+    """Runs are given by name or group, shown as a table or JSON, and compared as a patch."""
     one, other, first, _ = two_worktrees(engine)
     (first / "a.txt").write_text("one\n2\nthree\n")
     root = Path(engine.project.root)
@@ -152,7 +152,7 @@ def test_command_line(engine: Engine) -> None:
 
 
 def test_a_group(project_dir: Path) -> None:
-    """One of several that were launched together stands for all of them, in their order."""
+    """One run of a group stands for the whole group, in order."""
     engine = open_engine(project_dir)
     ids = [paths.new_run_id() for _ in range(3)]
     for index, run_id in enumerate(ids):
@@ -166,7 +166,7 @@ def status(root: Path) -> str:
 
 
 def test_one_of_several_is_chosen(engine: Engine) -> None:
-    """One plan says all of it; it is applied, the others' worktrees and branches go, and one undo takes that back."""
+    """Choosing is one plan: the run is applied, the others' worktrees and branches go, and one undo reverts that."""
     one, other, first, second = two_worktrees(engine)
     third = other_of(engine, other)
     (first / "a.txt").write_text("one\n2\nthree\n")
@@ -192,7 +192,7 @@ def test_one_of_several_is_chosen(engine: Engine) -> None:
 
 
 def test_nothing_is_discarded_where_nothing_can_be_applied(engine: Engine) -> None:
-    """Where what was chosen does not go together with what is there, it is refused as a whole."""
+    """If the chosen run conflicts with the files, the whole plan is refused."""
     one, other, first, second = two_worktrees(engine)
     (first / "a.txt").write_text("one\n2\nthree\n")
     root = Path(engine.project.root)
@@ -206,7 +206,7 @@ def test_nothing_is_discarded_where_nothing_can_be_applied(engine: Engine) -> No
 
 
 def test_choosing_among_runs_without_worktrees(project_dir: Path) -> None:
-    """What is in the files already is not applied again, and there is nothing to discard: that is said."""
+    """Changes that are already in the files are not applied again, and the refusal names runs without a worktree."""
     engine = open_engine(make_repository(project_dir))
     first = run_to_end(engine, "save new.txt 1\\n", "answer one")
     second = run_to_end(engine, "save other.txt 2\\n", "answer two")
@@ -216,7 +216,7 @@ def test_choosing_among_runs_without_worktrees(project_dir: Path) -> None:
 
 
 def test_choosing_what_is_applied_already(engine: Engine) -> None:
-    """Then the others are discarded all the same."""
+    """The other runs are discarded even if the chosen one is already applied."""
     one, other, first, second = two_worktrees(engine)
     (first / "a.txt").write_text("one\n2\nthree\n")
     engine.work.act(engine.work.plan(APPLY, one))

@@ -1,4 +1,4 @@
-"""What is brought along into a worktree although git ignores it: what is not, and why, and what stays untouched."""
+"""Copying ignored files into a worktree: the files copied, the reasons for skipping, and the files left untouched."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def tree(root: Path) -> Path:
-    """A worktree of what is committed."""
+    """A worktree of the committed files."""
     tree = root.parent / "tree"
     git(root, "worktree", "add", "-q", "--detach", str(tree))
     return tree
@@ -32,13 +32,13 @@ def brought(root: Path, tree: Path, *copy: str, link: tuple[str, ...] = ()) -> C
 
 
 def files_of(tree: Path) -> set[str]:
-    """Return what of a worktree is not from git."""
+    """Return the files of a worktree that are not from git."""
     return set(git(tree, "ls-files", "--others").splitlines())
 
 
 @pytest.mark.parametrize("name", ["lib/.env", "lib/sub/.env"])
 def test_nothing_is_made_outside(root: Path, tree: Path, name: str) -> None:
-    """Where the worktree has a link in the place of a directory, nothing is made behind it, and that is said."""
+    """Nothing is created behind a link in the worktree, with a warning."""
     outside = root.parent / "outside"
     outside.mkdir()
     (tree / "lib").symlink_to(outside)
@@ -51,7 +51,7 @@ def test_nothing_is_made_outside(root: Path, tree: Path, name: str) -> None:
 
 
 def test_no_half_of_a_file_is_left(root: Path, tree: Path) -> None:
-    """A file that the disk does not take is told, and not there; the others are, and only they are called copied."""
+    """A file that the disk refuses is reported and removed; the others are copied, and only they count as copied."""
     write(root, {".env": "x" * 5000, "cache/big": "x" * 5000, "cache/small": "x", "cache/z/small": "x"})
     with no_file_longer_than(1000):
         copied = brought(root, tree, ".env", "cache")
@@ -62,7 +62,7 @@ def test_no_half_of_a_file_is_left(root: Path, tree: Path) -> None:
 
 
 def test_what_is_there_stays(root: Path, tree: Path) -> None:
-    """What the worktree has under that name already, from git or by a link, is as it was."""
+    """A file already in the worktree, from git or by a link, stays unchanged."""
     (tree / ".env").write_text("of the worktree\n")
     write(root, {".env": "of the project\n"})
     for link in ((), (".env",)):
@@ -72,7 +72,7 @@ def test_what_is_there_stays(root: Path, tree: Path) -> None:
 
 
 def test_a_part_and_the_whole(root: Path, tree: Path) -> None:
-    """A directory is copied whole although a part of it is linked, or named before it; the part stays what it is."""
+    """A directory is copied whole although a part is linked or named before it; that part stays unchanged."""
     write(root, {"cache/linked/x": "x", "cache/deep/x": "x", "cache/deep/y": "y", "cache/z": "z"})
     (root / ".gitignore").write_text("cache\n")
     (root / "cache" / "deep").chmod(0o700)
@@ -85,7 +85,7 @@ def test_a_part_and_the_whole(root: Path, tree: Path) -> None:
 
 
 def test_what_is_no_file(root: Path, tree: Path) -> None:
-    """A pipe is not read, which would wait for ever; one that was named is told."""
+    """A named pipe is never read, and is reported if the list names it."""
     write(root, {"cache/x": "x"})
     os.mkfifo(root / "cache" / "pipe")
     copied = brought(root, tree, "cache/pipe", "cache")
@@ -94,7 +94,7 @@ def test_what_is_no_file(root: Path, tree: Path) -> None:
 
 
 def test_a_part_of_what_is_ignored(root: Path, tree: Path) -> None:
-    """Of a directory that git ignores as a whole a path takes one part, unless a link is on the way to it."""
+    """A path copies one part of an ignored directory, unless a link is on the way to it."""
     write(root, {"cache/deep/wanted/x": "x", "cache/deep/other": "x", "deep/wanted": "x"})
     (root / "cache" / "link").symlink_to(root / "deep")
     copied = brought(root, tree, "cache/deep/wanted", "/cache/link/wanted", "cache/nowhere")
@@ -103,7 +103,7 @@ def test_a_part_of_what_is_ignored(root: Path, tree: Path) -> None:
 
 
 def test_nothing_but_what_is_ignored(root: Path, tree: Path) -> None:
-    """A pattern takes no file that git does not ignore, none of another directory, and no runs."""
+    """A pattern copies no file that git does not ignore, none outside the project, and no runs."""
     write(root, {"plain": "x", "../old": "x", "old": "x", ".pi/runs": "x"})
     (root / ".gitignore").write_text(".pi\nold\n")
     copied = brought(root, tree, "plain", "../old", "..", ".", "", "/", ".pi", ".p*", "a.py", str(root.parent / "old"))

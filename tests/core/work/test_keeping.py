@@ -1,4 +1,4 @@
-"""Deleting runs that worked in worktrees: nothing is lost, and nothing is left."""
+"""Deleting runs with worktrees: no work is lost, and nothing is left."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def stand_of(engine: Engine, run_id: str) -> tuple[WorkState, str]:
 
 
 def test_what_changed_nothing_leaves_nothing(engine: Engine) -> None:
-    """A run that changed nothing goes with worktree and branch, and the repository is as it was before."""
+    """An unchanged run goes with its worktree and branch, and the repository is as before."""
     root = Path(engine.project.root)
     before = pinned(root)
     meta, tree = make_worktree(engine.project)
@@ -48,7 +48,7 @@ def test_what_changed_nothing_leaves_nothing(engine: Engine) -> None:
 
 @pytest.mark.parametrize("how", ["committed", "uncommitted", "untracked", "elsewhere", "detached"])
 def test_unmerged_work_waits_in_the_trash(engine: Engine, how: str) -> None:
-    """What is nowhere else stays with its branch until the run is purged; undo finds all of it as it was."""
+    """Unmerged work stays with its branch until the run is purged, and undo restores it completely."""
     root = Path(engine.project.root)
     before = pinned(root)
     meta, tree = make_worktree(engine.project)
@@ -80,7 +80,7 @@ def test_unmerged_work_waits_in_the_trash(engine: Engine, how: str) -> None:
 
 @pytest.mark.parametrize("how", ["merged", "picked", "squashed", "another branch"])
 def test_merged_work_leaves_nothing(engine: Engine, how: str) -> None:
-    """Work that is in HEAD, by whatever way it got there, or in another branch, is not kept any longer."""
+    """Work that is in HEAD in any form, or in another branch, is not kept any longer."""
     root = Path(engine.project.root)
     meta, tree = make_worktree(engine.project)
     tip = commit(tree)
@@ -102,14 +102,14 @@ def test_merged_work_leaves_nothing(engine: Engine, how: str) -> None:
 
 
 def test_the_branch_of_another_run_is_no_safe_place(engine: Engine) -> None:
-    """What two runs' branches hold may go with both of them."""
+    """Work on another run's branch is not safe, because both branches may go."""
     meta, tree = make_worktree(engine.project)
     make_worktree(engine.project, base=commit(tree))
     assert WorkState.UNMERGED is stand_of(engine, meta.run_id)[0]
 
 
 def test_what_was_applied_is_taken_until_more_is_changed(engine: Engine) -> None:
-    """What was taken over is told by the tree of that time; a later change is unmerged again."""
+    """Work counts as applied by the tree at that time; a later change is unmerged again."""
     meta, tree = make_worktree(engine.project)
     tip = commit(tree)
     directory = paths.work_dir(engine.project, meta.run_id)
@@ -124,7 +124,7 @@ def test_what_was_applied_is_taken_until_more_is_changed(engine: Engine) -> None
 
 
 def test_retention_takes_no_unmerged_work(engine: Engine) -> None:
-    """The rules of the settings, which nobody is asked about, leave alone what is nowhere else, and count it."""
+    """Automatic retention keeps runs with unmerged work, and counts them."""
     safe, _ = make_worktree(engine.project)
     meta, tree = make_worktree(engine.project)
     commit(tree)
@@ -134,7 +134,7 @@ def test_retention_takes_no_unmerged_work(engine: Engine) -> None:
 
 
 def test_the_size_of_a_worktree_counts(engine: Engine) -> None:
-    """What a run keeps outside its directory is part of the room it takes."""
+    """The size of a run includes its worktree."""
     meta, tree = make_worktree(engine.project)
     (tree / "ignored").write_bytes(b"x" * 3_000_000)
     stock = deletion.read_stock(engine.project)
@@ -145,7 +145,7 @@ def test_the_size_of_a_worktree_counts(engine: Engine) -> None:
 
 
 def test_what_was_discarded_is_counted_apart(engine: Engine) -> None:
-    """It still takes room until it cannot be brought back any more, and it is said where."""
+    """A discarded worktree counts as used space, at its place, until it cannot be restored."""
     meta, tree = make_worktree(engine.project)
     (tree / "kept").write_bytes(b"x" * 3_000_000)
     (run,) = engine.snapshots([meta.run_id])
@@ -163,7 +163,7 @@ def test_what_was_discarded_is_counted_apart(engine: Engine) -> None:
 
 
 def test_a_follow_up_keeps_the_worktree(engine: Engine) -> None:
-    """A worktree in which another run goes on stays until the last of them is gone."""
+    """A worktree used by a follow-up run stays until its last run is deleted."""
     root, before = Path(engine.project.root), pinned(Path(engine.project.root))
     meta, tree = make_worktree(engine.project)
     record = read_record(paths.work_dir(engine.project, meta.run_id))
@@ -181,7 +181,7 @@ def test_a_follow_up_keeps_the_worktree(engine: Engine) -> None:
 
 
 def test_nobody_loses_the_ground_under_his_feet(engine: Engine) -> None:
-    """A worktree that somebody works in is not removed, and is found again."""
+    """A worktree with a running process is not removed, and is found again."""
     meta, tree = make_worktree(engine.project)
     lock = worktrees.files.open_lock(os.path.join(paths.work_dir(engine.project, meta.run_id), worktrees.LOCK))
     worktrees.files.lock(lock, shared=True)
@@ -193,7 +193,7 @@ def test_nobody_loses_the_ground_under_his_feet(engine: Engine) -> None:
 
 
 def test_a_foreign_run_takes_no_work_along(engine: Engine) -> None:
-    """A run that came with a checkout and has the id of one of ours loses us nothing."""
+    """Deleting an untrusted run with the id of one of our runs does not delete our work."""
     meta, tree = make_worktree(engine.project)
     file = Path(engine.project.run_dir(meta.run_id), paths.META)
     file.write_bytes(file.read_bytes().replace(b"answer ok", b"answer no"))
@@ -203,7 +203,7 @@ def test_a_foreign_run_takes_no_work_along(engine: Engine) -> None:
 
 
 def test_what_nobody_has_any_more_is_swept(engine: Engine) -> None:
-    """What a lost run leaves is removed after a day where nothing is lost by that, and never what is unmerged."""
+    """The leftovers of a lost run are removed after a day unless they hold unmerged work."""
     root, before = Path(engine.project.root), pinned(Path(engine.project.root))
     safe, safe_tree = make_worktree(engine.project)
     meta, tree = make_worktree(engine.project)

@@ -1,4 +1,4 @@
-"""Merging, picking, committing, keeping and discarding what runs did in worktrees; and taking that back."""
+"""Merging, squashing, committing, saving and discarding the work of runs, and undoing that."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def taken(engine: Engine, run: RunSnapshot) -> Taken | None:
 
 @pytest.mark.parametrize("pick", [False, True])
 def test_merging_and_picking(engine: Engine, root: Path, pick: bool) -> None:
-    """One new commit with two parents, or one; what is staged and edited elsewhere stays, also when taken back."""
+    """A merge has two parents, a squash one; the user's staged and edited files stay, also after an undo."""
     run, tree = in_worktree(engine)
     tip = commit(tree, "new.txt")
     if pick:
@@ -82,7 +82,7 @@ def test_merging_and_picking(engine: Engine, root: Path, pick: bool) -> None:
 
 
 def test_uncommitted_work_stays_out_of_the_history(engine: Engine, root: Path) -> None:
-    """The commit that a worktree begins with, and what of the operator's is in it, is not brought along."""
+    """Neither the worktree's first commit nor the user's uncommitted work in it is merged."""
     (root / "a.txt").write_text("mine, not committed\n")
     base = git(root, "stash", "create")
     run, tree = in_worktree(engine, base)
@@ -111,7 +111,7 @@ def test_uncommitted_work_stays_out_of_the_history(engine: Engine, root: Path) -
     ids=["detached", "merge", "rebase", "locked", "dirty", "ignored", "identity", "conflict"],
 )
 def test_where_git_would_refuse(engine: Engine, root: Path, prepare: Callable[[Path], object], refusal: str) -> None:
-    """It says so before, with the way out, and nothing was changed."""
+    """An act that git would refuse is refused beforehand with a way out, and changes nothing."""
     run, tree = in_worktree(engine)
     (tree / "b.txt").write_text("theirs\n")
     (tree / "ignored").write_text("theirs\n")
@@ -128,7 +128,7 @@ def test_where_git_would_refuse(engine: Engine, root: Path, prepare: Callable[[P
 
 
 def test_hooks_and_signatures_are_told(engine: Engine, root: Path) -> None:
-    """Hooks do not run, and nothing is signed: it says so."""
+    """The plan warns that hooks are not run and commits are not signed."""
     hook = root / ".git/hooks/pre-commit"
     hook.write_text("#!/bin/sh\nexit 1\n")
     hook.chmod(0o755)
@@ -143,7 +143,7 @@ def test_hooks_and_signatures_are_told(engine: Engine, root: Path) -> None:
 
 
 def test_a_merge_that_was_built_upon(engine: Engine, root: Path) -> None:
-    """Where the branch has new commits it is not taken back, and it says how git can."""
+    """A merge followed by new commits is not undone, and the error gives the git command."""
     run, tree = in_worktree(engine)
     commit(tree)
     engine.work.act(engine.work.plan(MERGE, run))
@@ -154,7 +154,7 @@ def test_a_merge_that_was_built_upon(engine: Engine, root: Path) -> None:
 
 
 def test_a_merge_into_a_branch_that_was_left(engine: Engine, root: Path) -> None:
-    """Where another branch is checked out since, no branch is moved and no file written; back on it, it is undone."""
+    """If another branch is checked out, the undo moves no branch and writes no file; back on the branch it works."""
     before = git(root, "rev-parse", "HEAD")
     run, tree = in_worktree(engine)
     commit(tree, "new.txt")
@@ -172,7 +172,7 @@ def test_a_merge_into_a_branch_that_was_left(engine: Engine, root: Path) -> None
 
 
 def test_committing_on_the_branch(engine: Engine) -> None:
-    """Uncommitted work becomes a commit, by the answer's first lines or other words; and uncommitted again."""
+    """Uncommitted work is committed with the answer's first lines or a given message, and undo uncommits it."""
     run, tree = in_worktree(engine)
     (tree / "b.txt").write_text("theirs\n")
     (tree / "new.txt").write_text("new\n")
@@ -187,7 +187,7 @@ def test_committing_on_the_branch(engine: Engine) -> None:
 
 
 def test_keeping_the_branch(engine: Engine, root: Path) -> None:
-    """It stays by a name of the operator's when the run is gone; taking that back removes the name."""
+    """A branch saved under the user's name outlives its run; undo removes the name."""
     run, tree = in_worktree(engine)
     (tree / "new.txt").write_text("new\n")
     with pytest.raises(SubdeckError, match="has uncommitted changes"):
@@ -204,7 +204,7 @@ def test_keeping_the_branch(engine: Engine, root: Path) -> None:
 
 
 def test_a_kept_branch_that_somebody_uses(engine: Engine, root: Path) -> None:
-    """A branch with new commits, or one that is checked out, is not removed when keeping it is taken back."""
+    """A saved branch with new commits or checked out is not removed by undo."""
     run, tree = in_worktree(engine)
     commit(tree)
     engine.work.act(engine.work.plan(SAVE, run, name="mine"))
@@ -222,7 +222,7 @@ def test_a_kept_branch_that_somebody_uses(engine: Engine, root: Path) -> None:
 
 
 def test_a_commit_that_was_built_upon(engine: Engine) -> None:
-    """Where its branch has new commits, or another one is checked out there, a commit is not made uncommitted again."""
+    """A commit is not undone if its branch has new commits or another branch is checked out there."""
     run, tree = in_worktree(engine)
     (tree / "b.txt").write_text("theirs\n")
     engine.work.act(engine.work.plan(COMMIT, run))
@@ -243,7 +243,7 @@ def test_a_commit_that_was_built_upon(engine: Engine) -> None:
 
 
 def test_discarding(engine: Engine, root: Path) -> None:
-    """Worktree and branch go, and come back with all that was in them."""
+    """Discarding removes worktree and branch, and undo restores them with all their files."""
     before = pinned(root)
     run, tree = in_worktree(engine)
     tip = commit(tree)
@@ -261,7 +261,7 @@ def test_discarding(engine: Engine, root: Path) -> None:
 
 
 def test_a_discard_that_git_refuses(engine: Engine, root: Path) -> None:
-    """Where the branch cannot be deleted the worktree is back with all that was in it, and nothing is to be undone."""
+    """If the branch cannot be deleted, the worktree is restored completely and there is nothing to undo."""
     run, tree = in_worktree(engine)
     commit(tree)
     (tree / "b.txt").write_text("not committed\n")
@@ -280,7 +280,7 @@ def test_a_discard_that_git_refuses(engine: Engine, root: Path) -> None:
 
 @pytest.mark.parametrize("why", ["something else is already in its place", "its repository is no longer at"])
 def test_what_was_discarded_waits_for_its_place(engine: Engine, root: Path, why: str) -> None:
-    """Where its place is taken, or its repository away, nothing is overwritten or lost, and it comes back later."""
+    """A discarded worktree is restored later if its path is taken or its repository missing; nothing is lost."""
     run, tree = in_worktree(engine)
     tip = commit(tree)
     (tree / "b.txt").write_text("not committed\n")
@@ -303,7 +303,7 @@ def test_what_was_discarded_waits_for_its_place(engine: Engine, root: Path, why:
 
 
 def test_the_command_line(engine: Engine, root: Path) -> None:
-    """Each command says what it will do; the message is edited first unless it is given."""
+    """Each command prints its plan first, and opens the message in an editor unless it is given."""
     run, tree = in_worktree(engine)
     short = run.meta.short_id
     (tree / "b.txt").write_text("theirs\n")
@@ -325,7 +325,7 @@ def test_the_command_line(engine: Engine, root: Path) -> None:
 
 
 def test_a_message_is_edited(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """What $EDITOR leaves is the message; nothing is done without one."""
+    """The text saved by $EDITOR is the message; without text nothing is done."""
     editor = tmp_path / "editor"
     editor.write_text('#!/bin/sh\nprintf \'Edited: \' | cat - "$1" > "$1.new" && mv "$1.new" "$1"\n')
     editor.chmod(0o755)
@@ -337,7 +337,7 @@ def test_a_message_is_edited(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
 
 
 def test_what_was_discarded_is_kept_for_a_day(engine: Engine) -> None:
-    """Then it leaves the stack, with all that was kept for it; until then it stands there, or is forgotten."""
+    """After a day a discarded worktree leaves the stack with its data; until then it can be undone or forgotten."""
     run, tree = in_worktree(engine)
     commit(tree)
     act = engine.work.act(engine.work.plan(DISCARD, run))
@@ -348,7 +348,7 @@ def test_what_was_discarded_is_kept_for_a_day(engine: Engine) -> None:
 
 
 def test_what_cannot_be_taken_back_is_forgotten(engine: Engine, root: Path) -> None:
-    """An act in whose way something stands is left as it is, so that earlier ones are within reach."""
+    """Forgetting an act that cannot be undone keeps its files and makes earlier acts available."""
     run, tree = in_worktree(engine)
     (tree / "a.txt").write_text("theirs\n")
     first = engine.work.act(engine.work.plan(APPLY, run))

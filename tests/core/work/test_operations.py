@@ -1,4 +1,4 @@
-"""The table of git operations has all that the command line, the app and undo ask for."""
+"""The table of git operations has everything that the command line, the app and undo need."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ def named(operation: Operation) -> str:
 
 
 def test_every_kind_of_act_is_there() -> None:
-    """What stands on the stack can be taken back."""
+    """Every kind of act on the stack can be undone."""
     assert set(ActKind) == BY_KIND.keys()
     assert all(one.doing for one in BY_KIND.values())
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=named)
 def test_its_module_is_whole(operation: Operation) -> None:
-    """It plans and acts, unless it deletes, and it takes back what it has written down as one act."""
+    """An operation's module has plan and act, unless it deletes, and undo for the act that it records."""
     module = import_module(f"subdeck.core.work.{operation.module}")
     wanted = {
         "plan": ["project", "run"] if operation in PLANNED else [],
@@ -39,7 +39,7 @@ def test_its_module_is_whole(operation: Operation) -> None:
 
 @pytest.mark.parametrize("operation", PLANNED, ids=named)
 def test_its_plan_is_its_own(operation: Operation) -> None:
-    """The plan names the operation that made it, by which it is done, and describes itself."""
+    """The plan names its own operation and describes itself."""
     module = import_module(f"subdeck.core.work.{operation.module}")
     (plan,) = (one for one in Plan.__subclasses__() if one.__module__ == module.__name__)
     defaults = dict(zip(plan.__struct_fields__[::-1], plan.__struct_defaults__[::-1], strict=False))
@@ -50,7 +50,7 @@ def test_its_plan_is_its_own(operation: Operation) -> None:
 
 @pytest.mark.parametrize("operation", PLANNED, ids=named)
 def test_its_words_go_together(operation: Operation) -> None:
-    """A dialog has a title, a button and a word for afterwards; a command that asks says what a no has done."""
+    """A dialog has a title, a button and a past form; a command with a question has words for a refusal."""
     assert len({bool(operation.title), bool(operation.verb), bool(operation.done)}) == 1
     assert bool(operation.command) == bool(operation.said)
     assert bool(operation.question) == bool(operation.unsaid)

@@ -1,4 +1,4 @@
-"""What runs in a git repository have changed, as it is recorded."""
+"""Recording the changes of runs in a git repository."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def repository(tmp_path: Path) -> Path:
 
 
 def test_what_a_run_changed(repository: Path) -> None:
-    """Files with their lines stand in the result, the patch beside it, and the tree before in the events."""
+    """The result has the changed files and line counts, with the patch beside it and the earlier tree in the events."""
     (repository / "b.py").write_text("not committed\n")
     engine = open_engine(repository)
     run = run_to_end(engine, "edit a.py two 2", "save new.py x\\ny\\n", "answer Done.")
@@ -45,7 +45,7 @@ def test_what_a_run_changed(repository: Path) -> None:
 
 
 def test_a_run_that_changed_nothing(repository: Path) -> None:
-    """It says so, and leaves neither a patch nor objects behind."""
+    """A run without changes reports "nothing" and leaves neither a patch nor objects behind."""
     engine = open_engine(repository)
     run = run_to_end(engine, "answer Done.")
     assert "nothing" == result_of(engine, run).changes.words
@@ -54,7 +54,7 @@ def test_a_run_that_changed_nothing(repository: Path) -> None:
 
 
 def test_two_runs_at_once(repository: Path) -> None:
-    """Where two runs work in a directory at the same time neither claims what the other wrote."""
+    """Of two runs in one directory at the same time, neither claims the other's files."""
     engine = open_engine(repository)
     gate = repository.parent / "gate"
     first = start(engine, "save one.py 1", f"wait-for {gate}", "answer Done.")

@@ -1,4 +1,4 @@
-"""Wrappers that are killed while they record what a run changes."""
+"""Wrappers that are killed while they record a run's changes."""
 
 from __future__ import annotations
 
@@ -51,12 +51,12 @@ def die(*arguments):
 supervise.{0} = die
 """
 QUICK_LAUNCH = "subdeck.core.launch.start.EVENT_TIMEOUT_S"
-"""How long a launch waits for an event that does not come as long as the baseline hangs."""
+"""Time that a launch waits for a first event, which does not come while the baseline hangs."""
 NOTE = "not recorded: its wrapper died before"
 
 
 def kill_wrapper(engine: Engine, run: RunSnapshot) -> None:
-    """Kill the wrapper itself: the lowest pid of a run may belong to a process that the wrapper has forked."""
+    """Kill the wrapper itself: a run's lowest pid may belong to a process that the wrapper has forked."""
     facts = artifacts.read_runner(str(run_dir(engine, run)))
     assert facts is not None
     os.kill(facts.pid, signal.SIGKILL)
@@ -75,7 +75,7 @@ def kill_wrapper(engine: Engine, run: RunSnapshot) -> None:
 def test_killed(
     change: str, name: str, after: str, note: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The run is lost and says truly what is known; nothing runs on, no lock is left, and the next run is alone."""
+    """The lost run reports only known changes, leaves no process or lock, and the next run is not shared."""
     repository = make(tmp_path / "repository", {"a.py": "one\ntwo\n"})
     reached = tmp_path / "reached"
     with monkeypatch.context() as changed:
@@ -100,7 +100,7 @@ def test_killed(
 
 
 def test_a_kill_does_not_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run that is to be killed is not kept waiting for what it changed, and says that."""
+    """Killing a run does not wait for its changes to be recorded, and the result notes that."""
     repository = make(tmp_path / "repository", {"a.py": "one\n"})
     reached = tmp_path / "reached"
     run_wrappers_with(monkeypatch, HANG.format("finish", "pass", str(reached)))
@@ -114,7 +114,7 @@ def test_a_kill_does_not_wait(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_baseline_that_takes_too_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The child gets its task all the same, and the result says what is not known."""
+    """The agent gets its task even if the baseline takes too long, and the result notes that it took too long."""
     repository = make(tmp_path / "repository", {"a.py": "one\n"})
     change = HANG.format("begin", "pass", str(tmp_path / "reached"))
     run_wrappers_with(monkeypatch, f"{change}\nfrom subdeck.core.wrapper import _recorder\n_recorder.BASELINE_S = 0.2")
@@ -125,7 +125,7 @@ def test_a_baseline_that_takes_too_long(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_stopped_before_the_baseline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run that is stopped while its baseline is recorded ends without a child, and without waiting for that."""
+    """A run stopped while its baseline is recorded ends at once, without starting an agent."""
     repository = make(tmp_path / "repository", {"a.py": "one\n"})
     run_wrappers_with(monkeypatch, HANG.format("begin", "pass", str(tmp_path / "reached")))
     monkeypatch.setattr(QUICK_LAUNCH, 0.1)
@@ -139,7 +139,7 @@ def test_stopped_before_the_baseline(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_a_child_that_is_talked_to_comes_up_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is started at once, and is told its task when the baseline is there."""
+    """An interactive agent starts at once and gets its task when the baseline is ready."""
     repository = make(tmp_path / "repository", {"a.py": "one\n"})
     gate = tmp_path / "gate"
     wait = f"""
@@ -165,7 +165,7 @@ snapshots.begin = begin
 
 
 def test_lost_in_a_worktree(tmp_path: Path) -> None:
-    """Its files are its own, whoever died: what it changed is what they are now."""
+    """A lost run's changes in its own worktree are the files there now."""
     engine = open_engine(make(tmp_path / "repository", {"a.py": "one\ntwo\n"}))
     reached = tmp_path / "reached"
     run = start(engine, "put a.py changed\\n", f"touch {reached}", "hang", worktree=WorktreeFrom.HEAD)

@@ -1,4 +1,4 @@
-"""What is recorded of odd repositories, odd files and runs of several children: the truth, or a clear word."""
+"""Recording odd repositories, odd files and runs with several attempts: the truth, or a clear note."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def changed(directory: Path, *script: str) -> Changes:
 
 
 def test_no_commit_yet(tmp_path: Path) -> None:
-    """All that is there was there before."""
+    """Without a commit, existing files count as there before the run."""
     repository = make(tmp_path / "repository")
     (repository / "there.py").write_text("x\n")
     assert "1 file +1 −0" == changed(repository, "save new.py x\\n").words
 
 
 def test_a_bare_repository(tmp_path: Path) -> None:
-    """Nothing is checked out there: it is known what the tools wrote."""
+    """In a bare repository nothing is checked out: only the tools' writes are known."""
     bare = make(tmp_path / "bare.git", None, "--bare")
     changes = changed(bare, "save new.py x")
     assert (ChangesSource.TOOLS, ["new.py"]) == (changes.source, [file.path for file in changes.named])
@@ -40,7 +40,7 @@ def test_a_bare_repository(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("how", ["HEAD", "index", "objects"])
 def test_a_broken_repository(tmp_path: Path, how: str) -> None:
-    """The run completes; its tools are believed, or git, and a word says what is wrong."""
+    """In a broken repository the run completes with changes from its tools or git, and a note about the trouble."""
     repository = make(tmp_path / "repository", {"a.py": "one\n"})
     if how == "HEAD":
         (repository / ".git/HEAD").write_text("nonsense\n")
@@ -56,7 +56,7 @@ def test_a_broken_repository(tmp_path: Path, how: str) -> None:
 
 
 def test_no_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without git it is known what the tools wrote, and why no more."""
+    """Without git only the tools' writes are known, with the reason."""
     repository = make(tmp_path / "repository", {"a.py": "one\n"})
     bin_ = tmp_path / "bin"
     bin_.mkdir()
@@ -68,7 +68,7 @@ def test_no_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_odd_files(tmp_path: Path) -> None:
-    """Binary, renamed, mode, link and large ones are told as what they are."""
+    """Binary, renamed, mode, link and large files are reported as such."""
     lines = "".join(f"{number}\n" for number in range(50))
     repository = make(tmp_path / "repository", {"old name": lines, "run.sh": "x\n", "b.bin": b"\0", "link": "x\n"})
     script = ("bash mv 'old name' new", "bash chmod +x run.sh", "put b.bin changed\\0", "bash ln -sf run.sh link")
@@ -82,20 +82,20 @@ def test_odd_files(tmp_path: Path) -> None:
 
 
 def test_what_is_ignored_and_what_is_ours(tmp_path: Path) -> None:
-    """Ignored files and our own records are no changes."""
+    """Ignored files and subdeck's own records are not changes."""
     repository = make(tmp_path / "repository", {".gitignore": "build/\n"})
     assert "nothing" == changed(repository, "put build/x y", "bash true").words
 
 
 def test_a_home_that_is_a_repository(home: Path) -> None:
-    """What we remember there is no change of a run."""
+    """Subdeck's own state in a repository is not a change of the run."""
     make(home, {".gitignore": ".cache/\n", "a.py": "one\n"})
     changes = changed(home, "edit a.py one 1")
     assert ("1 file +1 −1", "") == (changes.words, changes.shared)
 
 
 def test_several_children_of_one_run(tmp_path: Path) -> None:
-    """A run has one baseline, however often its child is started."""
+    """A run has one baseline, however often its agent is started."""
     repository = make(tmp_path / "repository", {"a.py": "one\n"})
     preset = repository / ".pi/subagents/two.md"
     preset.parent.mkdir(parents=True)
@@ -109,7 +109,7 @@ def test_several_children_of_one_run(tmp_path: Path) -> None:
 
 
 def test_a_directory_below_the_root(tmp_path: Path) -> None:
-    """Paths are from the root of the repository, wherever in it the run works, and all of it counts."""
+    """Paths are relative to the repository's root, and changes outside the run's directory count too."""
     repository = make(tmp_path / "repository", {"a.py": "one\n", "sub/b.py": "b\n"})
     engine = open_engine(repository)
     run = run_to_end(engine, "edit b.py b 2", "edit ../a.py one 1", "answer Done.", cwd=str(repository / "sub"))

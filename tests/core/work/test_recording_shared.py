@@ -1,4 +1,4 @@
-"""Who else was at work in the directory of a run: then what changed there is not claimed for it."""
+"""Other processes and users in a run's directory: their changes are not claimed for the run."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def run_id(number: int) -> str:
 
 
 def test_who_is_there() -> None:
-    """Runs are known as long as they hold their files, and afterwards as long as somebody who was there needs it."""
+    """Runs are known while they hold their files, and afterwards while a run from that time still needs it."""
     first = presence.announce(run_id(1), ROOT, "first")
     assert [] == presence.others(run_id(1), ROOT)
     second = presence.announce(run_id(2), ROOT, "second")
@@ -48,13 +48,13 @@ def test_who_is_there() -> None:
     assert [("second", False)] == [(one.words, one.is_there) for one in presence.others(run_id(1), ROOT)]
     presence.leave(run_id(1), ROOT)
     os.close(first)
-    os.close(elsewhere)  # as one that was killed
+    os.close(elsewhere)  # as after a kill
     assert [] == presence.others(run_id(4), ROOT)
     assert [] == os.listdir(paths.state_file("work", "present"))
 
 
 def test_ten_at_once(repository: Path) -> None:
-    """Of ten children that write at the same time nobody claims what the others wrote."""
+    """Of ten agents writing at the same time, none claims the others' files."""
     engine = open_engine(repository, max_parallel=10)
     gate = repository.parent / "gate"
     scripts = [(f"save own{number}.py x", f"wait-for {gate}", "answer Done.") for number in range(10)]
@@ -69,7 +69,7 @@ def test_ten_at_once(repository: Path) -> None:
 
 
 def test_a_run_of_another_project(repository: Path) -> None:
-    """Who works in the same working tree counts, whatever project it was launched from; elsewhere it does not."""
+    """A run of another project counts if it works in the same working tree, and only then."""
     other = make(repository.parent / "other", {"x": "x\n"})
     gate = repository.parent / "gate"
     far = open_engine(other)
@@ -93,12 +93,12 @@ def test_a_run_of_another_project(repository: Path) -> None:
     ],
 )
 def test_files_that_its_tools_did_not_write(repository: Path, script: tuple[str, ...], said: str) -> None:
-    """A run that used no shell changed what its tools wrote, and nothing else."""
+    """A run without a shell changed only the files that its tools wrote."""
     assert said == shared(open_engine(repository), *script)
 
 
 def test_a_person_who_checks_something_out(repository: Path) -> None:
-    """HEAD or the branch moved, and no command of the run was git: somebody else did that."""
+    """If HEAD or the branch moved without a git command of the run, a user did that."""
     git(repository, "branch", "other")
     engine = open_engine(repository)
 
@@ -118,7 +118,7 @@ def test_a_person_who_checks_something_out(repository: Path) -> None:
 
 
 def test_a_child_that_commits(repository: Path) -> None:
-    """What a run commits itself it has changed."""
+    """A run's own commits are its changes."""
     engine = open_engine(repository)
     identity = "-c user.name=A -c user.email=a@example.org"
     run = run_to_end(engine, "save new.py x", f"bash git add -A && git {identity} commit -qm mine", "answer Done.")

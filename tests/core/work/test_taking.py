@@ -1,4 +1,4 @@
-"""Applying what runs changed to the working tree."""
+"""Applying runs' changes to the working tree."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def root(engine: Engine) -> Path:
 
 
 def in_worktree(engine: Engine) -> tuple[RunSnapshot, Path]:
-    """Return a run that has ended, and its worktree."""
+    """Return a finished run and its worktree."""
     meta, tree = make_worktree(engine.project)
     (run,) = engine.snapshots((meta.run_id,))
     return run, tree
@@ -46,7 +46,7 @@ def undo(engine: Engine) -> str:
 
 
 def test_a_worktree_is_applied(engine: Engine, root: Path) -> None:
-    """Committed or not, it is written unstaged into what the user has changed, and taken back out of it."""
+    """Committed and uncommitted work is applied unstaged beside the user's changes, and undo removes only that."""
     run, tree = in_worktree(engine)
     (tree / "b.txt").write_text((tree / "b.txt").read_text().replace("line 2\n", "line two\n"))
     git(tree, "commit", "-q", "-am", "two")
@@ -70,7 +70,7 @@ def test_a_worktree_is_applied(engine: Engine, root: Path) -> None:
 
 
 def test_conflicts_are_shown_and_nothing_is_done(engine: Engine, root: Path) -> None:
-    """Each file that does not go together is named; what does can be applied without it."""
+    """Each conflicting file is named, and the others can be applied without it."""
     run, tree = in_worktree(engine)
     (tree / "a.txt").write_text("theirs\n")
     (tree / "new.txt").write_text("new\n")
@@ -86,7 +86,7 @@ def test_conflicts_are_shown_and_nothing_is_done(engine: Engine, root: Path) -> 
 
 
 def test_hunks(engine: Engine, root: Path) -> None:
-    """Of one file only some hunks are taken, also below ones that are left."""
+    """Some hunks of a file can be applied, even below skipped ones."""
     run, tree = in_worktree(engine)
     lines = (tree / "b.txt").read_text()
     for old, new in (("line 2\n", "2a\n2b\n2c\n"), ("line 20\n", "twenty\n"), ("line 38\n", "")):
@@ -104,7 +104,7 @@ def test_hunks(engine: Engine, root: Path) -> None:
 
 
 def test_a_run_in_the_shared_directory(engine: Engine, root: Path) -> None:
-    """Its changes are there; they are taken out again, put back, and applied to another working tree."""
+    """A run's changes in the shared directory can be undone, applied again, and applied to another working tree."""
     run = run_to_end(engine, "edit a.txt two 2", "save sub/new.txt x\\n", "answer Done.")
     assert "all changes are already there" == engine.work.plan(APPLY, run).refusal
     engine.work.act(engine.work.plan(APPLY, run, reverse=True))
@@ -118,7 +118,7 @@ def test_a_run_in_the_shared_directory(engine: Engine, root: Path) -> None:
 
 
 def test_it_does_what_it_said_or_nothing(engine: Engine, root: Path) -> None:
-    """What changed between the plan and the act is not overwritten, and the act leaves no trace."""
+    """Files changed between plan and act are not overwritten, and the act leaves no trace."""
     run, tree = in_worktree(engine)
     (tree / "a.txt").write_text("theirs\n")
     plan = engine.work.plan(APPLY, run)
@@ -129,7 +129,7 @@ def test_it_does_what_it_said_or_nothing(engine: Engine, root: Path) -> None:
 
 
 def test_the_command_line(engine: Engine, root: Path) -> None:
-    """`apply` says what it does and asks; `undo` names what it takes back."""
+    """`apply` prints its plan and asks; `undo` names the act that it reverts."""
     run, tree = in_worktree(engine)
     (tree / "a.txt").write_text("theirs\n")
     short = run.meta.short_id
@@ -153,7 +153,7 @@ def test_the_command_line(engine: Engine, root: Path) -> None:
 
 
 def test_from_launch_to_the_working_tree(engine: Engine, root: Path) -> None:
-    """What a run did in the worktree that was made for it is applied to files that were not committed at its launch."""
+    """A run's work in its worktree is applied to files that were uncommitted at its launch."""
     (root / "a.txt").write_text("one\ntwo\nthree\nmine\n")
     run = run_to_end(engine, "edit a.txt two 2", "save sub/new.txt x\\n", "answer Done.", worktree=True)
     before = status(root)

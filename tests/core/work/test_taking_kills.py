@@ -1,4 +1,4 @@
-"""Whoever takes work over may be killed at each step: it is told, it is taken back, and nothing is lost."""
+"""An apply or merge may be killed at each step: it is on the stack, can be undone, and nothing is lost."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def scene_at(directory: Path) -> Scene:
 
 
 def state(scene: Scene) -> list[str]:
-    """What the operator and the run have, wherever it is."""
+    """Return the files of user and run, in every place."""
     root, tree = scene.root, scene.tree
     return [
         *(
@@ -85,12 +85,12 @@ def discard(scene: Scene) -> Callable[[], object]:
 
 
 EVERY = 23
-"""Of so many steps one is died at: each costs a repository."""
+"""The test is killed at one step in this many, because each costs a repository."""
 
 
 @pytest.mark.parametrize("plan", [apply, merge, pick, commit_work, keep, discard], ids=lambda plan: plan.__name__)
 def test_killed_on_the_way(project_dir: Path, plan: Callable[[Scene], Callable[[], object]]) -> None:
-    """Killed anywhere, what stands on the stack is taken back, and all is as it was; then it can be done again."""
+    """An act killed at any step can be undone completely from the stack, and done again."""
     (Path(os.environ["HOME"]) / ".gitconfig").write_text("[user]\nname = Me\nemail = me@example.org\n")
     first = scene = scene_at(project_dir / "scene")
     before = state(first)
@@ -114,13 +114,13 @@ def test_killed_on_the_way(project_dir: Path, plan: Callable[[Scene], Callable[[
     "torn", [b"", b"the", None, b"begin\n", b"theirs\n"], ids=["empty", "half", "missing", "old", "new"]
 )
 def test_a_file_that_was_being_written(project_dir: Path, torn: bytes | None) -> None:
-    """What git had half written as it was killed is told from what a person wrote, and taken back."""
+    """A file half written by git at the kill is recognized as not the user's and restored."""
     scene = scene_at(project_dir)
     before = state(scene)
     apply(scene)()
     (done,) = acts.read(scene.engine.project)
     assert ActKind.APPLY is done.kind and not done.begun
-    # The stack says that it is not done, and the file is what a kill would leave.
+    # The act on the stack is unfinished, and the file is half written as after a kill.
     begun = Path(scene.engine.project.root)
     with acts._changing(scene.engine.project) as changing:  # pyright: ignore[reportPrivateUsage]
         changing[:] = [structs.replace(one, begun=True) for one in changing]

@@ -1,4 +1,4 @@
-"""Applying what is odd: names, links, modes, what stands in the way, many runs one after the other."""
+"""Applying odd changes: names, links, modes, conflicting files, many runs one after another."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ ODD = [hostile_names, link_for_file, directory_for_file, file_for_directory, a_m
 
 @pytest.mark.parametrize("change", ODD, ids=lambda change: change.__name__)
 def test_it_comes_as_it_is_and_goes_again(engine: Engine, root: Path, change: Callable[[Path], None]) -> None:
-    """Applied, the files are what the run left, to the byte and mode; taken back, what they were."""
+    """Applied files equal the run's files in bytes and mode; undo restores the user's files."""
     (root / "sub").mkdir()
     (root / "sub" / "one").write_text("one\n")
     (root / "dos.txt").write_bytes(b"one\r\ntwo\r\n")
@@ -134,9 +134,7 @@ def test_it_comes_as_it_is_and_goes_again(engine: Engine, root: Path, change: Ca
 
 
 def lose_all_but_the_patch(engine: Engine, run: RunSnapshot, tree: Path) -> Path:
-    """Leave what a copy of the run directory has: neither worktree nor branch nor what was recorded beside them.
-    Return the patch.
-    """
+    """Leave only the run directory, without worktree, branch and recorded data; return the patch."""
     git(tree, "add", "-A")
     patch = subprocess.run(
         ("git", "diff", "--cached", "--binary", "--full-index", "--no-renames"),
@@ -154,7 +152,7 @@ def lose_all_but_the_patch(engine: Engine, run: RunSnapshot, tree: Path) -> Path
 
 @pytest.mark.parametrize("change", ODD, ids=lambda change: change.__name__)
 def test_a_run_of_which_only_the_patch_is_left(engine: Engine, root: Path, change: Callable[[Path], None]) -> None:
-    """It is applied beside what the user has changed, and taken back."""
+    """A run with only its patch left is applied beside the user's changes, and undone."""
     (root / "sub").mkdir()
     (root / "sub" / "x").write_text("x\n")
     commit_all(root)
@@ -176,7 +174,7 @@ def test_a_run_of_which_only_the_patch_is_left(engine: Engine, root: Path, chang
 
 
 def test_a_patch_for_other_files(engine: Engine, root: Path) -> None:
-    """Where the repository never had what a patch begins with, nothing is guessed; a person is told what to do."""
+    """If the repository never had the patch's base, nothing is guessed and the error says what to do."""
     run, tree = in_worktree(engine)
     (tree / "a.txt").write_text("changed\n")
     patch = lose_all_but_the_patch(engine, run, tree)
@@ -188,7 +186,7 @@ def test_a_patch_for_other_files(engine: Engine, root: Path) -> None:
 
 
 def test_nothing_is_written_through_a_link(engine: Engine, root: Path, tmp_path: Path) -> None:
-    """Where a directory has become a link to elsewhere, what lies there is not touched."""
+    """Nothing is written behind a directory that has become a link."""
     (root / "sub").mkdir()
     (root / "sub" / "one").write_text("one\n")
     commit_all(root)
@@ -216,7 +214,7 @@ def test_nothing_is_written_through_a_link(engine: Engine, root: Path, tmp_path:
     ids=["ignored", "deleted", "untracked", "directory"],
 )
 def test_what_is_in_the_way_stays(engine: Engine, root: Path, mine: Callable[[Path], object], refusal: str) -> None:
-    """Nothing of the operator's is overwritten, known to git or not; nothing at all is written then."""
+    """No conflicting file of the user is overwritten, tracked or not; then nothing is written."""
     run, tree = in_worktree(engine)
     (tree / "a.txt").write_text("theirs\n")
     (tree / "new").write_text("theirs\n")
@@ -232,8 +230,8 @@ def test_what_is_in_the_way_stays(engine: Engine, root: Path, mine: Callable[[Pa
 
 @pytest.mark.parametrize("is_directory", [False, True])
 def test_what_is_in_the_way_of_an_undo_stays(engine: Engine, root: Path, is_directory: bool) -> None:
-    """Where the operator has made an ignored file since at a place that an undo needs, nothing is written, neither
-    there nor in the other files; once it is away the undo takes all of it back, with what was edited meanwhile.
+    """An undo that would overwrite the user's new ignored file writes nothing; once that is removed, the undo restores
+    all files and keeps the user's later edits.
     """
     (root / "ignored").write_text("of the project\n")
     git(root, "add", "-f", "ignored")
@@ -265,7 +263,7 @@ def test_what_is_in_the_way_of_an_undo_stays(engine: Engine, root: Path, is_dire
 
 
 def test_submodules_are_told(engine: Engine, root: Path, tmp_path: Path) -> None:
-    """A submodule stays as it is, and the rest is applied."""
+    """A submodule stays unchanged, with a note, and the rest is applied."""
     other = make_repository(tmp_path / "other")
     git(root, "-c", "protocol.file.allow=always", "submodule", "add", "-q", str(other), "module")
     commit_all(root)
@@ -282,7 +280,7 @@ def test_submodules_are_told(engine: Engine, root: Path, tmp_path: Path) -> None
 
 
 def test_ten_one_after_the_other(engine: Engine, root: Path) -> None:
-    """Ten runs that changed the same file in other places are all applied, and all taken back, the last first."""
+    """Ten runs that changed one file in different places are all applied, and undone in reverse order."""
     (root / "long.txt").write_text("".join(f"line {number}\n" for number in range(100)))
     commit_all(root)
     runs: list[RunSnapshot] = []

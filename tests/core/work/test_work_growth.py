@@ -1,4 +1,4 @@
-"""What runs leave in repository and state once they are cleaned up: nothing that was not there before."""
+"""Cleaned-up runs leave nothing new in the repository or the state directory."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RUNS = 12
 
 
 def remembered() -> set[str]:
-    """Return all files in the user's state but the key, the ledger, and what a project or repository has one of."""
+    """Return all files in the user's state except the key, the ledger, and single files per project or repository."""
     state = Path(paths.state_file())
     one_each = {"key", "spend", ".locks", "undo.jsonl"}
     names = (path.relative_to(state) for path in state.rglob("*") if path.is_file())
@@ -29,12 +29,12 @@ def remembered() -> set[str]:
 
 
 def objects(root: Path) -> str:
-    """Return how many objects a repository has, and what it refers to of them that is missing or of no use."""
+    """Return a repository's number of objects and its missing or unneeded references."""
     return git(root, "count-objects", "-v") + git(root, "fsck", "--unreachable", "--no-progress")
 
 
 def run_all(engine: Engine, **options: object) -> list[str]:
-    """Run some children at once, each of which writes a file of its own."""
+    """Run some agents at once; each writes its own file."""
     wanted = [request(f"put new-{number}.txt {number}\\n", "answer ok", **options) for number in range(RUNS)]
     runs = engine.launch(wanted, background=True)
     run_ids = [run.run_id for run in runs]
@@ -43,22 +43,22 @@ def run_all(engine: Engine, **options: object) -> list[str]:
 
 
 def test_runs_in_the_working_tree_leave_only_what_they_wrote(project_dir: Path) -> None:
-    """Purged, they leave their files and nothing else: no object, no ref, no store."""
+    """Purged runs in the working tree leave only their written files: no object, no ref, no store."""
     root = make_repository(project_dir)
     engine = open_engine(root)
     before = pinned(root), objects(root), remembered()
     run_ids = run_all(engine)
     engine.delete(run_ids)
     engine.purge(run_ids)
-    engine.purge()  # as the app does when it is opened
+    engine.purge()  # as on opening the app
     assert before == (pinned(root), objects(root), remembered())
     assert RUNS == len(list(root.glob("new-*.txt")))
     assert ["deleting 12 runs"] == [act.title for act in acts.read(engine.project)]
 
 
 def test_runs_in_worktrees_leave_only_what_is_not_merged(project_dir: Path) -> None:
-    """A clean-up keeps the branches of work that is nowhere else, and a purge those neither: the repository refers to
-    what it did before, and the state has grown by nothing.
+    """A clean-up keeps the branches of unmerged work; a purge removes them, and the repository and the state are as
+    before.
     """
     root = make_repository(project_dir)
     (root / "a.txt").write_text("changed by a person\n")

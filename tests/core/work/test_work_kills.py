@@ -1,4 +1,4 @@
-"""Whoever works on worktrees may be killed at each step: no work is lost, and what is left is found and removed."""
+"""Work on worktrees may be killed at each step: no work is lost, and the leftovers are found and removed."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("forked_wrappers")]
 
 
 class Scene(Struct):
-    """A run with a worktree, in a repository of its own."""
+    """A run with a worktree, in its own repository."""
 
     engine: Engine
     run_id: str
     tree: Path
     before: list[str]
-    """What the repository held before there was a worktree."""
+    """The repository's content before there was a worktree."""
 
     @property
     def root(self) -> Path:
@@ -57,14 +57,14 @@ def locks(scene: Scene) -> list[Path]:
 
 
 def assert_nothing_is_left(scene: Scene) -> None:
-    """Everything was removed: branch, worktree, and all that was kept beside it."""
+    """Assert that branch, worktree and all their data were removed."""
     assert scene.before == pinned(scene.root)
     assert [] == locks(scene)
     assert [] == [entry for directory in work_dirs(scene.engine.project) for entry in os.listdir(directory)]
 
 
 def sweep(scene: Scene | Recorded) -> None:
-    """Purge what is in the trash, and what nobody has any more, as the app does a day later."""
+    """Purge the trash and orphaned work, as the app does a day later."""
     scene.engine.delete([run.run_id for run in scene.engine.snapshots()])
     scene.engine.purge(scene.engine.deleted())
     for directory in work_dirs(scene.engine.project):
@@ -73,7 +73,7 @@ def sweep(scene: Scene | Recorded) -> None:
 
 
 def test_deleting_what_changed_nothing(engine: Engine) -> None:
-    """Killed anywhere, the deletion leaves nothing that a later one would not remove."""
+    """A deletion killed at any step leaves nothing that a later one would not remove."""
     for scene in deaths(lambda: make_scene(engine), lambda scene: scene.engine.delete([scene.run_id]), every=3):
         sweep(scene)
         assert_nothing_is_left(scene)
@@ -87,7 +87,7 @@ def make_unmerged(engine: Engine) -> Scene:
 
 
 def assert_work_is_there(scene: Scene) -> None:
-    """Commit, uncommitted change and branch are as they were, and it is told that they are nowhere else."""
+    """Assert that commit, uncommitted change and branch are unchanged and reported as unmerged."""
     assert "uncommitted\n" == (scene.tree / "a.txt").read_text()
     assert "b" == git(scene.root, "show", f"{scene.branch}:b.txt")
     (found,) = worktrees.listed(scene.engine.project)
@@ -96,7 +96,7 @@ def assert_work_is_there(scene: Scene) -> None:
 
 
 def test_deleting_unmerged_work(engine: Engine) -> None:
-    """Killed anywhere, the deletion touches nothing of the work; nor does bringing the run back."""
+    """A deletion or restoration killed at any step does not touch the work."""
 
     def delete_and_restore(scene: Scene) -> None:
         scene.engine.delete([scene.run_id])
@@ -109,7 +109,7 @@ def test_deleting_unmerged_work(engine: Engine) -> None:
 
 
 def test_purging_unmerged_work(engine: Engine) -> None:
-    """Killed anywhere, what is left of the work is found, and can be removed."""
+    """After a purge killed at any step the rest of the work is found and can be removed."""
 
     def prepare() -> Scene:
         scene = make_unmerged(engine)
@@ -124,7 +124,7 @@ def test_purging_unmerged_work(engine: Engine) -> None:
 
 
 def test_mending(engine: Engine) -> None:
-    """Killed anywhere, a repair harms nothing, and the next one completes it."""
+    """A repair killed at any step does no harm, and the next one completes it."""
 
     def prepare() -> Scene:
         scene = make_unmerged(engine)
@@ -163,7 +163,7 @@ class Recorded(Struct):
         return pinned(self.root), git(self.root, "count-objects", "-v")
 
     def record(self) -> Changes:
-        """Do what a wrapper has done for it, with the child in between."""
+        """Record like a wrapper, with an agent's changes in between."""
         run_dir = self.engine.project.run_dir(self.meta.run_id)
         snapshots.begin(self.meta, run_dir, str(self.root))
         (self.root / "a.txt").write_text("changed\n")
@@ -171,7 +171,7 @@ class Recorded(Struct):
 
 
 def test_recording(engine: Engine) -> None:
-    """Killed anywhere, nothing of the repository has changed, another run is recorded, and all goes with its run."""
+    """Recording killed at any step does not change the repository, and its data are removed with the run."""
 
     def prepare() -> Recorded:
         root = Path(engine.project.root)
@@ -191,7 +191,7 @@ def test_recording(engine: Engine) -> None:
 
 
 def test_applying(engine: Engine) -> None:
-    """Killed anywhere, what was written of it is on the stack; taking that back leaves the operator's files alone."""
+    """An apply killed at any step is on the stack, and undo keeps the user's files."""
     root = Path(engine.project.root)
     run = run_to_end(engine, "put a.txt changed\\n", "put new.txt new\\n", "answer ok")
     git(root, "checkout", "-q", "a.txt")
@@ -223,7 +223,7 @@ def test_applying(engine: Engine) -> None:
 
 
 def test_discarding(engine: Engine) -> None:
-    """Killed anywhere, what was discarded comes back whole, with what was not committed."""
+    """After a discard killed at any step the worktree is restored completely, with its uncommitted files."""
 
     def discard_it(scene: Scene) -> None:
         (run,) = engine.snapshots([scene.run_id])

@@ -1,4 +1,4 @@
-"""What becomes of worktrees besides deleting their runs: each oddity is told in a sentence with what to do."""
+"""Troubled worktrees: each problem is reported in a sentence with a way out."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ ODDITIES: dict[str, tuple[Callable[[Made], object], WorkState, str, str]] = {
 
 @pytest.mark.parametrize("what", ODDITIES)
 def test_what_is_odd_is_told_and_loses_nothing(engine: Engine, what: str) -> None:
-    """It is said in a sentence with what to do; work that is only there stays, and so does what holds it."""
+    """Each problem is a sentence with a way out; unmerged work stays, with its worktree."""
     make_odd, stand, trouble, advice = ODDITIES[what]
     root = Path(engine.project.root)
     meta, tree = make_worktree(engine.project)
@@ -123,7 +123,7 @@ def test_what_is_odd_is_told_and_loses_nothing(engine: Engine, what: str) -> Non
 
 
 def test_what_was_never_made_to_its_end_is_no_work(engine: Engine) -> None:
-    """A worktree in which files are missing as git was killed over it holds nothing, and goes with its run."""
+    """A worktree incomplete because git was killed holds no work, and goes with its run."""
     root = Path(engine.project.root)
     before = pinned(root)
     meta, tree = make_worktree(engine.project)
@@ -147,7 +147,7 @@ def test_what_was_never_made_to_its_end_is_no_work(engine: Engine) -> None:
 
 
 def test_a_forgotten_worktree_is_mended(engine: Engine) -> None:
-    """What git worktree prune took is made anew around the files, which are as they were."""
+    """After git worktree prune a repair recreates the worktree's data around its unchanged files."""
     meta, tree = make_worktree(engine.project)
     commit(tree)
     (tree / "a.txt").write_text("uncommitted\n")
@@ -161,7 +161,7 @@ def test_a_forgotten_worktree_is_mended(engine: Engine) -> None:
 
 
 def test_a_changed_link_is_mended(engine: Engine) -> None:
-    """A worktree whose .git leads elsewhere is led back, and what is there elsewhere is not touched."""
+    """A worktree whose .git leads elsewhere is repaired, and the other place is not touched."""
     root = Path(engine.project.root)
     meta, tree = make_worktree(engine.project)
     commit(tree)
@@ -173,7 +173,7 @@ def test_a_changed_link_is_mended(engine: Engine) -> None:
 
 
 def test_a_moved_project_takes_its_worktrees_along(engine: Engine) -> None:
-    """Where the whole project was moved, repairing finds the worktree by its record, and has it belong here."""
+    """After a move of the whole project, a repair finds the worktree by its record and reattaches it."""
     root = Path(engine.project.root)
     meta, tree = make_worktree(engine.project)
     tip = commit(tree)
@@ -192,7 +192,7 @@ def test_a_moved_project_takes_its_worktrees_along(engine: Engine) -> None:
 
 
 def test_another_repository_is_not_taken_for_the_moved_one(engine: Engine) -> None:
-    """A worktree is not tied to a repository that does not have the commit it began with."""
+    """A worktree is not attached to a repository without its first commit."""
     root = Path(engine.project.root)
     meta, tree = make_worktree(engine.project)
     commit(tree)
@@ -208,8 +208,8 @@ def test_another_repository_is_not_taken_for_the_moved_one(engine: Engine) -> No
 
 @pytest.mark.parametrize("is_another", [True, False])
 def test_a_repository_that_went_before_the_worktree_was_made(engine: Engine, is_another: bool) -> None:
-    """The run is told why it has none. What stands there instead is left alone, be it a branch of the same name; what
-    cannot be removed without the repository keeps its record, and goes once that is back.
+    """A run without a worktree gives the reason. Another branch of its name is not touched; leftovers of a missing
+    repository keep their record and go once it is back.
     """
     root = Path(engine.project.root)
     before = pinned(root)
@@ -234,7 +234,7 @@ def test_a_repository_that_went_before_the_worktree_was_made(engine: Engine, is_
 
 
 def test_the_list(engine: Engine) -> None:
-    """Each worktree stands there with branch, state, size, what became of its run, and where it is."""
+    """Each worktree is listed with branch, state, size, its run's status and path."""
     root = Path(engine.project.root)
     assert "No worktrees.\n" == subdeck("worktrees", cwd=root).out
     safe, _ = make_worktree(engine.project)
@@ -258,7 +258,7 @@ def test_the_list(engine: Engine) -> None:
 
 
 def test_removing_what_nobody_has(engine: Engine) -> None:
-    """Removing takes a yes, and then leaves nothing in repository and state."""
+    """Removing orphaned worktrees needs a confirmation, and leaves nothing in repository and state."""
     root = Path(engine.project.root)
     before = pinned(root)
     meta, tree = make_worktree(engine.project)
@@ -275,7 +275,7 @@ def test_removing_what_nobody_has(engine: Engine) -> None:
 
 
 def test_what_the_command_line_says(engine: Engine) -> None:
-    """rm says what it keeps and purges nothing unasked; clean leaves it alone, and says how to take it, too."""
+    """rm lists kept work and purges nothing unasked; clean keeps unmerged work and says how to include it."""
     root = Path(engine.project.root)
     meta, tree = make_worktree(engine.project)
     commit(tree)
@@ -296,7 +296,7 @@ def test_what_the_command_line_says(engine: Engine) -> None:
 
 
 def test_work_outside_git_is_not_looked_for(project_dir: Path) -> None:
-    """Where nothing works in a worktree, nobody asks git anything, whether there is one or not."""
+    """Without worktrees git is never called, whether or not it is installed."""
     engine = open_engine(project_dir)
     meta = make_finished(engine.project)
     os.environ["PATH"] = "/nowhere"
@@ -307,7 +307,7 @@ def test_work_outside_git_is_not_looked_for(project_dir: Path) -> None:
 
 
 def test_doctor_names_what_is_left(engine: Engine) -> None:
-    """doctor says nothing without worktrees, counts them, and warns of those of lost runs and of acts cut off."""
+    """doctor omits worktrees if there are none, counts them, and warns of orphaned ones and interrupted acts."""
     root = Path(engine.project.root)
 
     def checks(name: str) -> list[tuple[State, str, str]]:

@@ -1,4 +1,4 @@
-"""Runs that work in a git worktree of their own: launched, made, left alone, gone on with."""
+"""Runs in their own git worktree: launch, creation, isolation, continuation."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def repository(tmp_path: Path) -> Path:
 
 
 def state_of(root: Path) -> tuple[str, ...]:
-    """What of a repository no run in a worktree may touch."""
+    """Return the repository data that no run in a worktree may touch."""
     index = (root / ".git" / "index").read_bytes().hex()
     return (
         *(git(root, "status", "--porcelain"), git(root, "stash", "list"), git(root, "rev-parse", "HEAD"), index),
@@ -58,8 +58,8 @@ def state_of(root: Path) -> tuple[str, ...]:
 
 
 def test_a_run_in_a_worktree(repository: Path) -> None:
-    """It works in a copy of the files as they are, on a branch of its own; the user's files, index, branch and stash
-    stay as they were.
+    """A run works in a copy of the current files on its own branch; the user's files, index, branch and stash stay
+    unchanged.
     """
     before = state_of(repository)
     engine = open_engine(repository)
@@ -87,7 +87,7 @@ def tree_files(engine: Engine, run: RunSnapshot) -> set[str]:
 
 
 def remains(engine: Engine) -> list[str]:
-    """Return what is left of runs: branches, worktrees that git knows, directories of work."""
+    """Return the leftovers of runs: branches, worktrees known to git, work directories."""
     root = Path(engine.project.root)
     works = Path(paths.works_dir(engine.project))
     return [
@@ -98,7 +98,7 @@ def remains(engine: Engine) -> list[str]:
 
 
 def test_where_its_git_commands_go(repository: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A run that was started by a hook of git, with variables that name the user's repository, commits in its own."""
+    """A run started by a git hook, with variables that name the user's repository, commits in its own."""
     before = state_of(repository)
     engine = open_engine(repository)
     named = {
@@ -120,7 +120,7 @@ def test_where_its_git_commands_go(repository: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_what_it_begins_with(repository: Path) -> None:
-    """From HEAD nothing that is not committed comes along; from clean files it begins with HEAD itself."""
+    """A worktree from HEAD has no uncommitted changes; from clean files it starts with HEAD itself."""
     engine = open_engine(repository)
     run = run_to_end(engine, "answer Done.", worktree=WorktreeFrom.HEAD)
     assert run.meta.worktree
@@ -134,7 +134,7 @@ def test_what_it_begins_with(repository: Path) -> None:
 
 
 def test_its_place_below_the_root(repository: Path) -> None:
-    """A run that is launched below the root works at the same place of its worktree."""
+    """A run launched below the root works in the same directory of its worktree."""
     engine = open_engine(repository / "lib")
     run = run_to_end(engine, "save c.py x", "answer Done.", worktree=WorktreeFrom.FILES, cwd=str(repository / "lib"))
     assert run.meta.cwd.endswith("/tree/lib")
@@ -144,8 +144,8 @@ def test_its_place_below_the_root(repository: Path) -> None:
 
 
 def test_runs_that_are_launched_there_are_kept_with_the_others(repository: Path, tmp_path: Path) -> None:
-    """Who runs subdeck in a worktree, a child agent or its operator, is in the project that it was made from: such runs
-    outlive the worktree, and stand in the list. What only looks like a worktree is a project of its own.
+    """Runs launched inside a worktree, by an agent or a user, belong to the project it was made from: they outlive the
+    worktree and are listed there. A directory that only looks like a worktree is its own project.
     """
     engine = open_engine(repository)
     run = run_to_end(engine, "answer Done.", worktree=WorktreeFrom.FILES)
@@ -162,7 +162,7 @@ def test_runs_that_are_launched_there_are_kept_with_the_others(repository: Path,
 
 
 def test_copies_of_one_task(repository: Path) -> None:
-    """Ten copies of a task each get their own worktree of one snapshot, with what is not committed."""
+    """Ten attempts of a task each get their own worktree of one snapshot, with the uncommitted files."""
     before = state_of(repository)
     engine = open_engine(repository, max_parallel=10, worktree=True)
     wanted = [request("save a.py mine\\n", "answer Done.") for _ in range(10)]
@@ -176,7 +176,7 @@ def test_copies_of_one_task(repository: Path) -> None:
 
 
 def test_what_is_ignored_comes_along_by_the_list(repository: Path) -> None:
-    """Ignored files are copied by the user's list, never through links, and linked only where that list says so."""
+    """Ignored files are copied by the user's list, never through links, and linked only if the list requests it."""
     write(repository, {".gitignore": ".env\nnode_modules\ncache\nonly/\nout\nsecrets\n", "lib/.env": "KEY=2\n"})
     write(repository, {"node_modules/x/bin.js": "x", "cache/big": "b", "only/x": "x", "secrets/key": "k"})
     (repository / "node_modules" / "x" / "bin.js").chmod(0o755)
@@ -204,8 +204,8 @@ def test_what_is_ignored_comes_along_by_the_list(repository: Path) -> None:
 
 
 def test_a_setup_command(repository: Path) -> None:
-    """It runs in the worktree before the child; where it fails the run has not started, and says the end of what the
-    command wrote, and nothing is left of the worktree.
+    """A setup command runs in the worktree before the agent; if it fails, the start fails with the end of its output,
+    and the worktree is removed.
     """
     engine = open_engine(repository, worktree_setup=["sh", "-c", "pwd; echo ready > made; echo warm"])
     run = run_to_end(engine, "answer Done.", worktree=WorktreeFrom.FILES)
@@ -230,7 +230,7 @@ def test_a_setup_command(repository: Path) -> None:
     ],
 )
 def test_a_setup_command_that_does_not_run(repository: Path, command: list[str], why: str) -> None:
-    """One that cannot be started, or is killed, fails the start with that reason; nothing is left of the worktree."""
+    """A setup command that cannot start or is killed fails the start with that reason, and the worktree is removed."""
     engine = open_engine(repository, worktree_setup=command)
     run = run_to_end(engine, "answer Done.", worktree=WorktreeFrom.FILES)
     assert ("failed", "start_failed", None) == (run.status, run.reason, run.started_at)
@@ -239,7 +239,7 @@ def test_a_setup_command_that_does_not_run(repository: Path, command: list[str],
 
 
 def test_a_setup_command_that_leaves_the_branch(repository: Path) -> None:
-    """Where it checks out another branch, nobody knows what it changed: that is said, and all of it is shown."""
+    """If setup checks out another branch, its changes cannot be told apart: the run shows all changes, with a note."""
     setup = ["sh", "-c", "git checkout -q -b another; echo made > made.txt"]
     engine = open_engine(repository, worktree_setup=setup)
     run = run_to_end(engine, "save more.py x\\n", "answer Done.", worktree=WorktreeFrom.FILES)
@@ -251,7 +251,7 @@ def test_a_setup_command_that_leaves_the_branch(repository: Path) -> None:
 
 
 def test_a_directory_that_is_a_link_in_the_commit(repository: Path) -> None:
-    """A run whose directory the commit has as a link out of the worktree does not start, and nothing is made there."""
+    """A run whose directory is committed as a link out of the worktree does not start, and nothing is created there."""
     outside = repository.parent / "outside"
     outside.mkdir()
     (repository / "out").symlink_to(outside)
@@ -269,7 +269,7 @@ def test_a_directory_that_is_a_link_in_the_commit(repository: Path) -> None:
 
 @pytest.mark.parametrize("is_clean", [True, False])
 def test_what_a_setup_command_changes_is_not_the_runs(repository: Path, is_clean: bool) -> None:
-    """The run begins with it; applied and merged is what the child did, and nothing of the setup."""
+    """The run starts with the setup's changes, but only the agent's changes are applied and merged."""
     if is_clean:
         git(repository, "stash", "-q", "-u")
     engine = open_engine(repository, worktree_setup=["sh", "-c", "echo locked >> a.py; echo made > made.txt"])
@@ -290,7 +290,7 @@ def test_what_a_setup_command_changes_is_not_the_runs(repository: Path, is_clean
 
 @pytest.mark.parametrize("force", [False, True])
 def test_a_stop_while_it_is_prepared(repository: Path, tmp_path: Path, force: bool) -> None:
-    """A run says that its worktree is being prepared, and can be stopped then: nothing is left of it."""
+    """A run shows that its worktree is being prepared, and a stop at that time leaves no trace."""
     gate = tmp_path / "gate"
     engine = open_engine(repository, worktree_setup=["sh", "-c", f"touch {gate}; sleep 60"])
     run = start(engine, "answer Done.", worktree=WorktreeFrom.FILES)
@@ -304,7 +304,7 @@ def test_a_stop_while_it_is_prepared(repository: Path, tmp_path: Path, force: bo
 
 
 def test_a_follow_up_goes_on_in_the_same_worktree(repository: Path) -> None:
-    """What goes on with a run that has a worktree works there as well, as long as it is there."""
+    """A follow-up of a run works in the same worktree while that exists."""
     engine = open_engine(repository)
     first = run_to_end(engine, "save more.py x", "answer Done.", worktree=WorktreeFrom.FILES)
     second = run_to_end(engine, "save more.py y", "answer Done.", cwd=first.meta.cwd, follow_up=first.run_id)
@@ -322,8 +322,8 @@ def test_a_follow_up_goes_on_in_the_same_worktree(repository: Path) -> None:
 
 
 def test_a_conversation_goes_on_where_it_was_begun(repository: Path) -> None:
-    """Who names only the conversation, as parents do, gets the worktree in which it was begun; one that was removed is
-    a reason to refuse.
+    """A run that names only the conversation, as parents do, gets the conversation's worktree; a removed worktree is a
+    reason to refuse.
     """
     engine = open_engine(repository)
     first = run_to_end(engine, "answer Done.", worktree=WorktreeFrom.FILES)
@@ -358,7 +358,7 @@ def no_repository(root: Path) -> Path:
     ],
 )
 def test_where_there_can_be_none(tmp_path: Path, made: Callable[[Path], Path], begins: WorktreeFrom, why: str) -> None:
-    """It is refused before anything exists; where only the settings want one the run works in the files and says so."""
+    """An impossible worktree is refused before anything exists; if only settings want it, it is a warning."""
     root = made(tmp_path / "repository")
     engine = open_engine(root)
     with pytest.raises(UsageError, match=why):
@@ -395,14 +395,14 @@ def with_submodule(root: Path) -> None:
 
 
 def moved_to_linked(root: Path) -> None:
-    """Nothing: the engine is opened on a linked worktree instead."""
+    """Do nothing: the engine is opened on a linked worktree instead."""
     git(root, "worktree", "add", "-q", str(root.parent / "linked"), "HEAD")
 
 
 @pytest.mark.parametrize("odd", [detached, rebasing, sparse, with_submodule, moved_to_linked])
 def test_odd_repositories(repository: Path, odd: Callable[[Path], None]) -> None:
-    """A detached HEAD, a rebase, a sparse checkout, submodules, a linked worktree: a run has a worktree of it, with the
-    files as they are, and leaves the repository as it was.
+    """Detached HEAD, rebase, sparse checkout, submodules, linked worktree: a run gets a worktree with the current files
+    and leaves the repository unchanged.
     """
     odd(repository)
     root = repository.parent / "linked" if odd is moved_to_linked else repository
@@ -422,7 +422,7 @@ def test_odd_repositories(repository: Path, odd: Callable[[Path], None]) -> None
 
 
 def test_a_repository_without_a_commit(tmp_path: Path) -> None:
-    """The files as they are can be begun with all the same."""
+    """A worktree from the current files works without a commit."""
     root = unborn(tmp_path / "repository")
     engine = open_engine(root)
     run = run_to_end(engine, "save more.py x", "answer Done.", worktree=WorktreeFrom.FILES)
@@ -445,7 +445,7 @@ def test_a_launch_that_is_broken_off(repository: Path, monkeypatch: pytest.Monke
 
 
 def test_a_wrapper_that_is_killed_while_it_prepares(repository: Path, tmp_path: Path) -> None:
-    """The run is lost, what the wrapper had started ends, and what it leaves is named by the record of its work."""
+    """If the wrapper is killed during preparation, the run is lost and the work record names its leftovers."""
     gate = tmp_path / "gate"
     engine = open_engine(
         repository, worktree_setup=["sh", "-c", f"echo $$ > {gate}.new; mv {gate}.new {gate}; sleep 60"]

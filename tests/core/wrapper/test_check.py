@@ -1,4 +1,4 @@
-"""Checks: commands of the operator's that look at what a run left, after its child and before its result."""
+"""Checks: the user's commands that examine a run's work, after its agent and before its result."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def checked(engine: Engine, run: RunSnapshot) -> CheckResult:
 
 
 def checking(engine: Engine, run: RunSnapshot) -> RunSnapshot:
-    """Wait until the check of a run is at work."""
+    """Wait until the check of a run is running."""
 
     def now() -> RunSnapshot | None:
         (found,) = engine.snapshots([run.run_id])
@@ -81,7 +81,7 @@ def checking(engine: Engine, run: RunSnapshot) -> RunSnapshot:
     ],
 )
 def test_a_check_after_the_child(project_dir: Path, script: str, code: int | None, words: str) -> None:
-    """It runs where the child worked, sees what it left, and stands beside a result that is not changed by it."""
+    """A check runs in the agent's directory, sees its changes, and is recorded beside an unchanged result."""
     engine = engine_with(project_dir, script)
     run = run_to_end(engine, "put made.txt from-the-child\\n", "answer Done.", check="tests")
     check = checked(engine, run)
@@ -100,7 +100,7 @@ def test_a_check_after_the_child(project_dir: Path, script: str, code: int | Non
 
 
 def test_which_check_is_run(project_dir: Path) -> None:
-    """The preset names one, a call another or none; the record has the name, and the command stands nowhere in it."""
+    """The preset or the call names the check, or the call disables it; the run records its name, not the command."""
     preset = project_dir / ".pi" / "subagents" / "p.md"
     preset.parent.mkdir(parents=True)
     preset.write_text("---\nname: p\ndescription: d\ncheck: tests\n---\n")
@@ -114,7 +114,7 @@ def test_which_check_is_run(project_dir: Path) -> None:
 
 
 def test_an_unknown_check_is_refused(project_dir: Path) -> None:
-    """Nothing is started; it is said which checks there are, and where they are set."""
+    """An unknown check starts nothing, and the error lists the known checks and where to set them."""
     engine = open_engine(project_dir, checks={"tests": ["make"], "types": ["tsc"]})
     with pytest.raises(UsageError, match='unknown check "test"') as refused:
         start(engine, "answer ok", check="test")
@@ -126,7 +126,7 @@ def test_an_unknown_check_is_refused(project_dir: Path) -> None:
 
 
 def test_a_project_cannot_set_checks(project_dir: Path) -> None:
-    """Only the operator may type a command."""
+    """A project cannot set checks, because only the user may choose commands."""
     settings = project_dir / ".pi" / "subagents" / "config.yaml"
     settings.parent.mkdir(parents=True)
     settings.write_text("checks: {tests: [make, test]}\n")
@@ -139,7 +139,7 @@ def test_a_project_cannot_set_checks(project_dir: Path) -> None:
     [(["error overloaded"], "not run: the run failed"), (["hang"], "not run: the run was ended")],
 )
 def test_no_check_of_what_did_not_complete(project_dir: Path, script: list[str], note: str) -> None:
-    """A run that failed or was stopped is not checked, and that is said; no verdict is made of it."""
+    """A run that failed or was stopped is not checked, with a note and without a verdict."""
     engine = engine_with(project_dir, "touch ../checked")
     run = start(engine, *script, check="tests")
     if "hang" in script:
@@ -151,7 +151,7 @@ def test_no_check_of_what_did_not_complete(project_dir: Path, script: list[str],
 
 
 def test_a_check_that_cannot_be_started(project_dir: Path) -> None:
-    """The run has completed all the same."""
+    """A run whose check cannot start has still completed."""
     engine = open_engine(project_dir, checks={"tests": ["/missing/program"]})
     run = run_to_end(engine, "answer ok", check="tests")
     check = checked(engine, run)
@@ -160,7 +160,7 @@ def test_a_check_that_cannot_be_started(project_dir: Path) -> None:
 
 
 def test_while_a_check_runs(project_dir: Path, tmp_path: Path) -> None:
-    """The run is at work, says since when what is checked, is never silent, and takes neither word nor hand."""
+    """While a check runs, the run shows its name and time, is never idle, and takes no messages."""
     gate = tmp_path / "gate"
     engine = engine_with(project_dir, f"while ! [ -e {gate} ]; do sleep 0.02; done")
     run = checking(engine, start(engine, "answer ok", check="tests"))
@@ -174,7 +174,7 @@ def test_while_a_check_runs(project_dir: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("force", [False, True])
 def test_a_stop_ends_a_check(project_dir: Path, tmp_path: Path, force: bool) -> None:
-    """It ends with all that it has started; the run, whose child had ended before, stays completed."""
+    """A stop ends the check and everything it started; the run stays completed, because its agent had finished."""
     script = f"sleep 1000 & echo $! > {tmp_path}/pid; echo begun; wait"
     engine = engine_with(project_dir, script, grace_seconds=FOREVER)
     run = checking(engine, start(engine, "answer Kept.", check="tests"))
@@ -188,14 +188,14 @@ def test_a_stop_ends_a_check(project_dir: Path, tmp_path: Path, force: bool) -> 
 
 
 def test_a_check_that_takes_too_long(project_dir: Path) -> None:
-    """It is ended at its own limit, be it deaf to TERM."""
+    """A check that exceeds its time limit is ended, even if it ignores TERM."""
     engine = engine_with(project_dir, "trap '' TERM; echo deaf; while :; do sleep 1000; done", check_timeout=0.3)
     check = checked(engine, run_to_end(engine, "answer ok", check="tests"))
     assert ("it took longer than 0:00", True, "deaf") == (check.note, check.failed, check.output)
 
 
 def test_a_wrapper_that_dies_while_it_checks(project_dir: Path, tmp_path: Path) -> None:
-    """The run is lost, what the check left is ended, and it is said that there was no verdict."""
+    """If the wrapper dies during a check, the run is lost, the check's processes are ended, and no verdict is noted."""
     engine = engine_with(project_dir, f"echo $$ > {tmp_path}/pid; sleep 1000")
     run = checking(engine, start(engine, "answer ok", check="tests"))
     pid = pid_in(tmp_path / "pid")
@@ -206,7 +206,7 @@ def test_a_wrapper_that_dies_while_it_checks(project_dir: Path, tmp_path: Path) 
 
 
 def test_much_output(project_dir: Path) -> None:
-    """The log is capped with a word, and the result has the last lines whatever there was before."""
+    """The check log is capped with a note, and the result always has the last lines."""
     script = "yes 0123456789 | head -c 3000000; echo; echo the end"
     engine = engine_with(project_dir, script, logs={"stderr_mb": 1})
     run = run_to_end(engine, "answer ok", check="tests")
@@ -218,7 +218,7 @@ def test_much_output(project_dir: Path) -> None:
 
 
 def test_hostile_output(project_dir: Path) -> None:
-    """What a check writes reaches no terminal as a control sequence."""
+    """A check's output never reaches a terminal as control sequences."""
     engine = engine_with(project_dir, "printf 'a\\033]0;title\\007b\\r\\377c\\033[31m\\n'; exit 1")
     run = run_to_end(engine, "answer ok", check="tests")
     assert "\x1b" not in checked(engine, run).output
@@ -226,7 +226,7 @@ def test_hostile_output(project_dir: Path) -> None:
 
 
 def test_what_parents_are_told(project_dir: Path) -> None:
-    """A delegating agent reads the verdict and, where it did not pass, the end of the output; clients get fields."""
+    """A delegating agent reads the verdict and, unless it passed, the end of the output; clients get fields."""
     engine = engine_with(project_dir, "echo 1 failed; exit 1")
     run = run_to_end(engine, "answer Done.", check="tests")
     result = result_of(engine, run)
@@ -243,7 +243,7 @@ def test_what_parents_are_told(project_dir: Path) -> None:
 
 
 def test_where_it_is_shown(project_dir: Path, capsys: pytest.CaptureFixture[str], monkeypatch: Any) -> None:
-    """By glyph and word in lists, with its verdict for a run that is named, and as an object in JSON."""
+    """Lists show a check by glyph and word, a named run with its verdict, and JSON as an object."""
     engine = engine_with(project_dir, "exit 1")
     run = run_to_end(engine, "answer Done.", check="tests")
     monkeypatch.chdir(project_dir)
@@ -256,13 +256,13 @@ def test_where_it_is_shown(project_dir: Path, capsys: pytest.CaptureFixture[str]
 
 
 def test_words_of_a_passed_one() -> None:
-    """It stands before the message of the end."""
+    """A passed check comes before the run's final message."""
     run = make_snapshot(message="31 functions", check=CheckResult("tests", 0, 14.0))
     assert ("check ✓ · 31 functions", "tests ✓ passed after 0:14") == (doing(run), check_words(run.check))
 
 
 def test_exit_codes() -> None:
-    """A check that did not pass has its own, below those of runs that failed or were ended."""
+    """A failed check has its own exit code, below those of failed and ended runs."""
     passed, failed = (make_snapshot(check=CheckResult("tests", code)) for code in (0, 1))
     unchecked = make_snapshot(check=CheckResult("tests", note="not run: the run was being stopped"))
     stopped = make_snapshot(status="aborted")
@@ -271,7 +271,7 @@ def test_exit_codes() -> None:
 
 
 def test_a_check_in_a_worktree(project_dir: Path) -> None:
-    """It sees what the child left in its worktree; what it writes itself is no change of the run."""
+    """A check sees the agent's changes in its worktree, and its own files do not count as changes of the run."""
     engine = engine_with(make_repository(project_dir), "cat made.txt; touch by-the-check")
     run = run_to_end(engine, "save made.txt mine\\n", "answer Done.", check="tests", worktree=True)
     assert "mine" == checked(engine, run).output

@@ -1,4 +1,4 @@
-"""Grace, TERM, KILL: which step is due when."""
+"""Grace, TERM, KILL: the time of each step."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ def steps(escalation: StopEscalation, *times: float) -> list[Step | None]:
 
 
 def test_nothing_asked_for() -> None:
-    """A child that nobody wants to end is left alone."""
+    """An agent without a stop request is left running."""
     escalation = StopEscalation(3.0)
     assert (False, None, [None, None]) == (escalation.has_begun, escalation.due(), steps(escalation, 0.0, 1e9))
 
 
 def test_a_stop() -> None:
-    """A stop is TERM at once, KILL after the grace, and KILL again while it is needed."""
+    """A stop sends TERM at once, KILL after the grace, and KILL again while needed."""
     escalation = StopEscalation(3.0)
     escalation.stop(10.0)
     assert [Step.TERM, None, Step.KILL, None, Step.KILL] == steps(escalation, 10.0, 12.9, 13.0, 13.1, 16.0)
 
 
 def test_a_stop_again_and_again() -> None:
-    """Repeating a stop neither brings KILL nearer nor puts it off."""
+    """Repeating a stop neither hastens nor delays KILL."""
     escalation = StopEscalation(3.0)
     escalation.stop(10.0)
     assert Step.TERM is escalation.take(10.0)
@@ -34,7 +34,7 @@ def test_a_stop_again_and_again() -> None:
 
 
 def test_force() -> None:
-    """Force is KILL at once, also in the middle of a grace."""
+    """Force sends KILL at once, even during a grace."""
     escalation = StopEscalation(3.0)
     escalation.force(10.0)
     assert Step.KILL is escalation.take(10.0)
@@ -46,14 +46,14 @@ def test_force() -> None:
 
 
 def test_letting_go() -> None:
-    """A child that has finished gets the grace, then TERM, then KILL."""
+    """A finished agent gets the grace, then TERM, then KILL."""
     escalation = StopEscalation(3.0)
     escalation.begin_grace(10.0)
     assert [None, Step.TERM, None, Step.KILL] == steps(escalation, 12.9, 13.0, 15.9, 16.0)
 
 
 def test_letting_go_again() -> None:
-    """Finishing again does not put the grace off."""
+    """Finishing again does not delay the end of the grace."""
     escalation = StopEscalation(3.0)
     escalation.begin_grace(10.0)
     escalation.begin_grace(12.0)
@@ -61,7 +61,7 @@ def test_letting_go_again() -> None:
 
 
 def test_staying() -> None:
-    """A child that goes on after it seemed to have finished is left alone, as long as nothing was sent."""
+    """An agent that continues after seeming finished is left running, unless a signal was sent."""
     escalation = StopEscalation(3.0)
     escalation.begin_grace(10.0)
     escalation.withdraw_grace()
@@ -73,7 +73,7 @@ def test_staying() -> None:
 
 
 def test_a_stop_is_not_taken_back() -> None:
-    """What a child writes after a stop does not save it."""
+    """An agent's output after a stop does not cancel the stop."""
     escalation = StopEscalation(3.0)
     escalation.stop(10.0)
     escalation.withdraw_grace()
@@ -86,7 +86,7 @@ def test_a_stop_is_not_taken_back() -> None:
 
 
 def test_giving_up() -> None:
-    """After 10 s of KILL nothing more is expected of it; TERM alone may take as long as the grace says."""
+    """The escalation stops after 10 s of KILL; TERM may take the whole grace."""
     escalation = StopEscalation(60.0)
     escalation.stop(0.0)
     steps(escalation, 0.0)

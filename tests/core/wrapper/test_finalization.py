@@ -1,4 +1,4 @@
-"""Finalization: a child hands over its result by a tool, or the same session is asked again."""
+"""Finalization: an agent returns its result by a tool, or the same session is asked again."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def engine(project_dir: Path) -> Engine:
     ],
 )
 def test_a_valid_payload(payload: dict[str, Any], expected: Finalized) -> None:
-    """SUCCESS needs a result and no error, ERROR needs an error and may carry findings."""
+    """SUCCESS requires a result and no error; ERROR requires an error and may include findings."""
     assert expected == read_payload(payload)
 
 
@@ -90,13 +90,13 @@ def test_a_valid_payload(payload: dict[str, Any], expected: Finalized) -> None:
     ],
 )
 def test_an_invalid_payload(payload: dict[str, Any] | None, problem: str) -> None:
-    """What is wrong with it is named, for the child that is asked again."""
+    """The fault of an invalid payload is named, for the agent's next attempt."""
     with pytest.raises(InvalidPayload, match=f"^{problem}$"):
         read_payload(payload)
 
 
 def test_feedback_names_the_fault_and_the_call() -> None:
-    """A child that is asked again is told what was wrong, and by which tool to answer."""
+    """The feedback names the fault and the tool to call."""
     said = feedback("SUCCESS requires a non-empty result")
 
     assert "SUCCESS requires a non-empty result" in said
@@ -104,7 +104,7 @@ def test_feedback_names_the_fault_and_the_call() -> None:
 
 
 def test_a_result_that_is_handed_over(engine: Engine) -> None:
-    """SUCCESS with a result completes the run, and that result is its answer, not what the child said before."""
+    """SUCCESS with a result completes the run, and that result is the answer instead of the agent's text."""
     ended = run(engine, parts(script("ask-for-more Looking.", hand_over(status="SUCCESS", result="It is in a.py."))))
     result = result_of(engine, ended)
 
@@ -115,7 +115,7 @@ def test_a_result_that_is_handed_over(engine: Engine) -> None:
 
 
 def test_an_error_that_is_handed_over(engine: Engine) -> None:
-    """ERROR fails the run with the child's words, and keeps what it had found."""
+    """ERROR fails the run with the agent's message and keeps its findings."""
     ended = run(engine, parts(hand_over(status="ERROR", error="The file is locked.", result="Half of it.")))
     result = result_of(engine, ended)
 
@@ -125,7 +125,7 @@ def test_an_error_that_is_handed_over(engine: Engine) -> None:
 
 
 def test_the_same_session_is_asked_again(engine: Engine) -> None:
-    """A child that did not hand over is told so in its own session, until it does; the task stays the user's."""
+    """An agent without a structured result is asked again in its own session; the task stays the user's."""
     task = parts(NOTHING, NOTHING, hand_over(status="SUCCESS", result="Found."))
     ended = run(engine, task)
     result = result_of(engine, ended)
@@ -143,7 +143,7 @@ def test_the_same_session_is_asked_again(engine: Engine) -> None:
 
 
 def test_an_attempt_is_seen_while_it_runs(engine: Engine, project_dir: Path) -> None:
-    """Who looks at a run that was asked again sees which try it is, and the user's task."""
+    """A run on a later attempt shows its attempt number and the user's task."""
     gate = project_dir / "gate"
     later = script(f"wait-for {gate}", hand_over(status="SUCCESS", result="Found."))
     (launched,) = engine.launch([ask(parts(NOTHING, later))], background=True)
@@ -168,7 +168,7 @@ def test_an_attempt_is_seen_while_it_runs(engine: Engine, project_dir: Path) -> 
     ],
 )
 def test_a_refused_call_is_fed_back_as_what_it_was(engine: Engine, payload: dict[str, str], fault: str) -> None:
-    """A child whose call was refused, and that then ends, is told what was wrong with it, not that it made none."""
+    """An agent that ends after a refused call gets the fault of that call, not "not called"."""
     refused = script(call(refused=True, **payload), "answer I am done.")
     ended = run(engine, parts(refused, hand_over(status="SUCCESS", result="Found.")))
     never = result_of(engine, run(engine, parts(refused)))
@@ -182,7 +182,7 @@ def test_a_refused_call_is_fed_back_as_what_it_was(engine: Engine, payload: dict
 
 
 def test_nothing_is_ever_handed_over(engine: Engine) -> None:
-    """After the last attempt the run fails, says what was missing, and keeps what the child wrote."""
+    """Without a structured result the run fails after its last attempt, names the fault and keeps the agent's text."""
     ended = run(engine, parts(NOTHING))
     result = result_of(engine, ended)
 
@@ -200,7 +200,7 @@ def test_nothing_is_ever_handed_over(engine: Engine) -> None:
 def test_how_often_is_asked(
     project_dir: Path, fields: tuple[str, ...], settings: dict[str, Any], expected: int
 ) -> None:
-    """The preset says how often a child is asked in all, else the settings."""
+    """The preset sets the number of attempts, with the settings as default."""
     write_preset(project_dir, "structured_result: true", *fields)
     engine = open_engine(project_dir, CONVERSING, **settings)
     ended = run(engine, parts(NOTHING))
@@ -211,7 +211,7 @@ def test_how_often_is_asked(
 
 @pytest.mark.parametrize("error", ["401 Invalid API key", "500 Internal error"])
 def test_a_provider_failure_is_not_asked_again(engine: Engine, error: str) -> None:
-    """A model that cannot be reached would not be reached by asking it again."""
+    """A provider failure is not retried by asking again."""
     ended = run(engine, parts(script(f"error {error}", "finish")))
     result = result_of(engine, ended)
 
@@ -221,21 +221,21 @@ def test_a_provider_failure_is_not_asked_again(engine: Engine, error: str) -> No
 
 
 def test_a_provider_failure_at_the_second_attempt(engine: Engine) -> None:
-    """A failure of the model ends the asking, and the text of the attempt before is kept."""
+    """A provider failure ends the attempts, and the text of the attempt before is kept."""
     result = result_of(engine, run(engine, parts(NOTHING, script("error 503 Overloaded", "finish"))))
 
     assert ("model_error", 2, "I think I am done.") == (result.reason, result.attempts, result.final_text)
 
 
 def test_an_agent_that_dies_is_not_asked_again(engine: Engine) -> None:
-    """Only a child that finished can be asked for what it did not hand over."""
+    """Only an agent that finished is asked again for its structured result."""
     ended = run(engine, parts(script("say Half.", "leave 3")))
 
     assert ("agent_exit", 1, "Half.") == (ended.reason, end_of(ended).attempt, result_of(engine, ended).final_text)
 
 
 def test_the_last_call_wins(engine: Engine) -> None:
-    """A child that hands over twice meant the second one."""
+    """If an agent calls the tool twice, the second result counts."""
     first = call(status="SUCCESS", result="First.")
     ended = run(engine, parts(script(first, hand_over(status="SUCCESS", result="Second."))))
 
@@ -243,7 +243,7 @@ def test_the_last_call_wins(engine: Engine) -> None:
 
 
 def test_a_refused_call_does_not_count(engine: Engine) -> None:
-    """What the tool refused was not handed over, also after a call that it took."""
+    """A refused call does not count, even after an accepted one."""
     good = call(status="SUCCESS", result="Good.")
     bad = call(refused=True, status="SUCCESS", result="Bad.", error="Both.")
     kept = run(engine, parts(script(good, bad, "say Done.", "finish")))
@@ -254,14 +254,14 @@ def test_a_refused_call_does_not_count(engine: Engine) -> None:
 
 
 def test_a_call_beside_another_tool(engine: Engine) -> None:
-    """A child that is asked for more after the call, because it called another tool too, has handed over."""
+    """A result counts even if another tool call in the same message makes the agent continue."""
     ended = run(engine, parts(script(call(status="SUCCESS", result="Found."), "tool read", "say Bye.", "finish")))
 
     assert ("finalized", "Found.", 1) == (ended.reason, result_of(engine, ended).final_text, end_of(ended).attempt)
 
 
 def test_a_huge_result(engine: Engine) -> None:
-    """A result of 2 MB is handed over whole; the record of the call keeps only its beginning, with a mark."""
+    """A result of 2 MB is kept whole; the record of the call keeps its beginning, marked as cut."""
     huge = "x" * (2 * 1024**2)
     ended = run(engine, parts(hand_over(status="SUCCESS", result=huge)))
     (called,) = [event for event in events_of(engine, ended) if isinstance(event, ToolCall)]
@@ -274,7 +274,7 @@ def test_a_huge_result(engine: Engine) -> None:
 
 @pytest.mark.parametrize("result", ["", " \n"])
 def test_an_empty_result_is_none(engine: Engine, result: str) -> None:
-    """SUCCESS without anything in it is asked for again, even where a tool took it."""
+    """An empty SUCCESS is asked for again, even if the tool accepted it."""
     empty = hand_over(status="SUCCESS", result=result)
     ended = run(engine, parts(empty, hand_over(status="SUCCESS", result="Now.")))
 
@@ -283,7 +283,7 @@ def test_an_empty_result_is_none(engine: Engine, result: str) -> None:
 
 
 def test_stopped_at_the_second_attempt(engine: Engine) -> None:
-    """A run can be stopped while its child is asked again; what it wrote before stays."""
+    """A run can be stopped during a later attempt, and the agent's earlier text is kept."""
     (launched,) = engine.launch([ask(parts(NOTHING, "hang"))], background=True)
     wait_until(lambda: len(starts(engine, launched)) == 2, "the second attempt")
     engine.stop([launched.run_id])
@@ -295,7 +295,7 @@ def test_stopped_at_the_second_attempt(engine: Engine) -> None:
 
 
 def test_stopped_as_an_attempt_ends(engine: Engine) -> None:
-    """Who is stopped while it says its last word is not asked again."""
+    """A run stopped at the end of an attempt is not asked again."""
     (launched,) = engine.launch([ask(parts(script("say Hm.", "finish", "deaf", "hang")))], background=True)
     wait_until(lambda: "Hm." in str(events_of(engine, launched)), "the last word")
     engine.stop([launched.run_id])
@@ -305,7 +305,7 @@ def test_stopped_as_an_attempt_ends(engine: Engine) -> None:
 
 
 def test_a_signal_as_an_attempt_ends(engine: Engine) -> None:
-    """A wrapper that was told to end, by nobody of ours, does not begin another attempt."""
+    """A wrapper that gets a signal without a stop request starts no further attempt."""
     (launched,) = engine.launch([ask(parts(script("say Hm.", "finish", "deaf", "hang")))], background=True)
     wait_until(lambda: "Hm." in str(events_of(engine, launched)), "the last word")
     facts = artifacts.read_runner(str(run_dir(engine, launched)))
@@ -317,7 +317,7 @@ def test_a_signal_as_an_attempt_ends(engine: Engine) -> None:
 
 
 def test_usage_is_that_of_all_attempts(engine: Engine) -> None:
-    """What the asking costs is in the sums of the run."""
+    """The sums of a run include all attempts."""
     ended = run(engine, parts(NOTHING, NOTHING, script("say Oh.", hand_over(status="SUCCESS", result="Found."))))
     usage = result_of(engine, ended).usage
 
@@ -335,7 +335,7 @@ def test_usage_is_that_of_all_attempts(engine: Engine) -> None:
 def test_turns_go_over_all_attempts(
     project_dir: Path, limit: str, script_parts: tuple[str, ...], expected: int
 ) -> None:
-    """Attempts share one number of turns; where none is left the child is not asked again."""
+    """All attempts share one limit of turns; without turns left the agent is not asked again."""
     write_preset(project_dir, "structured_result: true", limit)
     engine = open_engine(project_dir, CONVERSING)
     ended = run(engine, parts(*script_parts))
@@ -346,7 +346,7 @@ def test_turns_go_over_all_attempts(
 
 
 def test_time_goes_over_all_attempts(project_dir: Path) -> None:
-    """Attempts share one time: what each alone would have had enough of ends the run."""
+    """All attempts share one time limit, which ends the run although each attempt alone would have met it."""
     write_preset(project_dir, "structured_result: true", "timeout: 1")
     engine = open_engine(project_dir, CONVERSING)
     slow = hand_over(status="SUCCESS", result="Too late.")
@@ -356,7 +356,7 @@ def test_time_goes_over_all_attempts(project_dir: Path) -> None:
 
 
 def test_the_last_turn_may_hand_over(project_dir: Path) -> None:
-    """The turn that reaches the limit may be the call, which is carried out after the model has spoken."""
+    """The last allowed turn may make the call, which is executed after the model's message."""
     write_preset(project_dir, "structured_result: true", "max_turns: 2")
     engine = open_engine(project_dir, CONVERSING)
     gate = project_dir / "gate"
@@ -371,7 +371,7 @@ def test_the_last_turn_may_hand_over(project_dir: Path) -> None:
 
 
 def test_a_refused_last_turn(project_dir: Path) -> None:
-    """A call that the tool refused needs another turn, and so the limit ends the run."""
+    """A refused call needs another turn, so the turn limit ends the run."""
     write_preset(project_dir, "structured_result: true", "max_turns: 1")
     engine = open_engine(project_dir, CONVERSING)
     ended = run(engine, parts(script(call(refused=True, status="SUCCESS"), "hang")))
@@ -380,7 +380,7 @@ def test_a_refused_last_turn(project_dir: Path) -> None:
 
 
 def test_a_second_attempt_that_cannot_be_written(project_dir: Path) -> None:
-    """A disk that refuses the second prompt leaves the result of the attempts that were made."""
+    """If the second prompt cannot be written, the run keeps the result of the earlier attempts."""
     project = Project(str(project_dir))
     session = project_dir / "s.jsonl"
     session.write_text('{"type":"session","id":"s1"}\n')
@@ -411,7 +411,7 @@ def test_a_second_attempt_that_cannot_be_written(project_dir: Path) -> None:
 
 @pytest.mark.parametrize("fields", [("structured_result: true",), ("structured_result: true", "prompt_mode: replace")])
 def test_one_line_in_the_system_prompt(project_dir: Path, fields: tuple[str, ...]) -> None:
-    """The child is told once how to hand over, after the words of its preset."""
+    """The agent gets the instruction to return a result once, after the preset's prompt."""
     write_preset(project_dir, *fields, prompt="You look.")
     engine = open_engine(project_dir, CONVERSING)
     ended = run(engine, parts(hand_over(status="SUCCESS", result="x")))
@@ -433,7 +433,7 @@ def test_one_line_in_the_system_prompt(project_dir: Path, fields: tuple[str, ...
 def test_the_tool_is_allowed_exactly_where_it_is_needed(
     project_dir: Path, fields: tuple[str, ...], expected: tuple[str, ...] | None
 ) -> None:
-    """An allowlist gets the finalizing tool when the preset finalizes, and never otherwise."""
+    """An allowlist gets the finalization tool only if the preset requires a structured result."""
     write_preset(project_dir, *fields)
     engine = open_engine(project_dir, PUPPET)
     (launched,) = engine.launch([ask("answer ok")], background=True)
@@ -443,7 +443,7 @@ def test_the_tool_is_allowed_exactly_where_it_is_needed(
 
 
 def test_without_finalization_nothing_is_asked(project_dir: Path) -> None:
-    """A run of a preset that does not finalize, and an ad hoc run, have one attempt and no word about the tool."""
+    """A one-off run, or one whose preset requires no structured result, has one attempt and no mention of the tool."""
     write_preset(project_dir)
     engine = open_engine(project_dir, CONVERSING)
     ended = run(engine, parts(NOTHING))
@@ -455,7 +455,7 @@ def test_without_finalization_nothing_is_asked(project_dir: Path) -> None:
 
 
 def test_the_offline_agent_hands_over(project_dir: Path) -> None:
-    """The built-in agent hands its answer over by the same tool."""
+    """The built-in agent returns its answer by the same tool."""
     write_preset(project_dir, "structured_result: true", "tools: read, grep")
     (project_dir / "auth.py").write_text("def log_in(): ...\n")
     write_settings(agent="offline")

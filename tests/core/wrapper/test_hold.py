@@ -1,4 +1,4 @@
-"""The wrapper's hold on its run: a lock that is taken away or replaced is no proof that nobody is responsible."""
+"""The wrapper's lock on its run: a removed or replaced lock does not prove that the wrapper is gone."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.processes
 
 
 def is_held(lock: Path) -> bool:
-    """Return whether somebody has locked a file."""
+    """Return whether a process has locked a file."""
     try:
         descriptor = os.open(lock, os.O_RDWR)
     except FileNotFoundError:
@@ -51,7 +51,7 @@ def waiting(engine: Engine, go: Path) -> RunSnapshot:
 
 @pytest.mark.parametrize("is_replaced", [False, True])
 def test_a_lock_that_is_taken_away(project_dir: Path, is_replaced: bool) -> None:
-    """A run whose lock somebody removes goes on, whoever looks; its wrapper holds another lock after a moment."""
+    """A run whose lock is removed stays running for every reader, and its wrapper soon holds another lock."""
     engine = open_engine(project_dir)
     run = waiting(engine, project_dir / "go")
     lock = run_dir(engine, run) / "lock"
@@ -66,7 +66,7 @@ def test_a_lock_that_is_taken_away(project_dir: Path, is_replaced: bool) -> None
 
 
 def test_the_lock_of_one_that_waits(project_dir: Path) -> None:
-    """A run that waits for its turn goes on waiting when its lock is removed."""
+    """A queued run stays queued if its lock is removed."""
     engine = open_engine(project_dir, max_running=1)
     first, second = waiting(engine, project_dir / "go"), start(engine, "answer ok")
     lock = run_dir(engine, second) / "lock"
@@ -79,7 +79,7 @@ def test_the_lock_of_one_that_waits(project_dir: Path) -> None:
 
 
 def test_without_lock_and_wrapper(project_dir: Path) -> None:
-    """A run whose wrapper was killed is lost, also where its lock has gone."""
+    """A run whose wrapper was killed is lost, even without its lock file."""
     engine = open_engine(project_dir)
     run = waiting(engine, project_dir / "go")
     (run_dir(engine, run) / "lock").unlink()
@@ -90,7 +90,7 @@ def test_without_lock_and_wrapper(project_dir: Path) -> None:
 
 
 def test_a_lock_that_goes_before_the_wrapper_comes(project_dir: Path) -> None:
-    """A wrapper makes the lock of its run anew where it is not there, but not the run."""
+    """A wrapper recreates a missing lock of its run, but never a missing run."""
     project = Project(str(project_dir))
     meta, launcher = make_run(project)
     directory = Path(project.run_dir(meta.run_id))
@@ -106,7 +106,7 @@ def test_a_lock_that_goes_before_the_wrapper_comes(project_dir: Path) -> None:
 
 
 def test_a_deleted_run_is_not_made_again(project_dir: Path) -> None:
-    """The wrapper of a run ends, and leaves nothing in its place, where somebody removes all runs of its project."""
+    """If all runs of a project are removed, the wrapper of one ends and leaves nothing in its place."""
     engine = open_engine(project_dir)
     run = waiting(engine, project_dir / "go")
     pids = started(engine, run)
@@ -116,7 +116,7 @@ def test_a_deleted_run_is_not_made_again(project_dir: Path) -> None:
 
 
 def test_who_cannot_look_believes_nobody_gone(project_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the lock is missing and nobody can see whether there is a wrapper, it is not known how the run stands."""
+    """If the lock is missing and wrappers cannot be listed, the state of the run is unknown."""
     project = Project(str(project_dir))
     meta, lock = make_run(project)
     os.close(lock)
@@ -132,7 +132,7 @@ def test_who_cannot_look_believes_nobody_gone(project_dir: Path, monkeypatch: py
 
 
 def test_one_that_stood_by_is_found(project_dir: Path) -> None:
-    """A wrapper that stood by before it had a run is found where it could not write down who it is."""
+    """A standby wrapper is found by its run even without runner.json."""
     engine = open_engine(project_dir)
     standby.start()
     run = waiting(engine, project_dir / "go")
@@ -145,7 +145,7 @@ def test_one_that_stood_by_is_found(project_dir: Path) -> None:
 
 
 def test_what_becomes_the_agent_is_no_wrapper(project_dir: Path) -> None:
-    """A child of the wrapper looks like it until it runs a program of its own."""
+    """The wrapper's forked processes do not count as wrappers."""
     project = Project(str(project_dir))
     meta, lock = make_run(project)
     os.close(lock)

@@ -1,4 +1,4 @@
-"""What the wrapper of a run that is talked to does while nobody answers, and when it or its child ends meanwhile."""
+"""The wrapper of an interactive run: waiting for answers, and the death of the wrapper or its agent."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def engine(project: Path) -> Engine:
 
 
 def asking(engine: Engine) -> RunSnapshot:
-    """Start a run and wait until its child asks something."""
+    """Start a run and wait until its agent has a question."""
     (run,) = engine.launch([RunRequest(task=ASKS)], background=True)
     wait_until(lambda: any(isinstance(event, Request) for event in events_of(engine, run)), "its request")
     return run
@@ -58,7 +58,7 @@ def states_of(engine: Engine, run: RunSnapshot, message_id: str) -> list[Message
 
 
 def test_a_killed_wrapper_leaves_no_message_untold(engine: Engine) -> None:
-    """What its child never got is late in the records, stands in the result, and nothing more can be sent."""
+    """A message that never reached the agent is late in the records and in the result, and later ones are refused."""
     run = asking(engine)
     wrapper = wrapper_of(engine, run)
     accepted = engine.send(run.run_id, "taken by the wrapper")
@@ -81,7 +81,7 @@ def test_a_killed_wrapper_leaves_no_message_untold(engine: Engine) -> None:
 
 
 def test_a_message_to_a_child_that_ends_is_told_to_be_late(engine: Engine) -> None:
-    """A message that comes while the run is killed is neither lost nor called delivered."""
+    """A message sent while the run is killed is neither lost nor reported as delivered."""
     run = asking(engine)
     wrapper = wrapper_of(engine, run)
     os.kill(wrapper, signal.SIGSTOP)
@@ -89,7 +89,7 @@ def test_a_message_to_a_child_that_ends_is_told_to_be_late(engine: Engine) -> No
     try:
         sent = engine.send(run.run_id, "one more thing")
     except SubdeckError:
-        return  # it had closed its inbox by then
+        return  # its inbox was closed by then
     ended = wait_for_end(engine, run.run_id)
     states = states_of(engine, ended, sent.id)
     assert MessageState.DELIVERED not in states
@@ -98,7 +98,7 @@ def test_a_message_to_a_child_that_ends_is_told_to_be_late(engine: Engine) -> No
 
 
 def test_limits_stand_still_while_it_asks(project: Path) -> None:
-    """A run that waits for a person is neither too slow nor silent."""
+    """A run that waits for the user is neither timed out nor stalled."""
     write_settings(agent="offline", agents={}, limits={"timeout": 2, "stall": 2})
     engine = Engine.open(str(project))
     run = asking(engine)
@@ -111,7 +111,7 @@ def test_limits_stand_still_while_it_asks(project: Path) -> None:
 
 
 def test_a_hundred_runs_ask_at_once(engine: Engine, project: Path) -> None:
-    """Each waits for its own answer, is counted, and goes on with it."""
+    """A hundred runs each wait for their own answer, are counted, and continue with it."""
     write_settings(agent="offline", agents={}, max_parallel=RUNS)
     runs = Engine.open(str(project)).launch([RunRequest(task=ASKS)] * RUNS, background=True)
     ids = [run.run_id for run in runs]

@@ -1,4 +1,4 @@
-"""Typing at the foot of a run's pane: a message like any other, and the answer to what its child asks."""
+"""Typing at the foot of a run's pane: messages, and answers to its agent's requests."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ CHOICE = Request(id="q1", kind=RequestKind.CHOICE, title="asks", choices=("one",
 
 
 class Pane:
-    """A foot on a terminal of its own, and what it shows."""
+    """A foot on its own terminal, and its output."""
 
     def __init__(self, run: Listening, asked: Request | None = None) -> None:
         self.keyboard, own = os.openpty()
@@ -43,7 +43,7 @@ class Pane:
         self.foot = Foot(str(run.directory), pane(own), lambda: self.asked, terminal=own, delay=0)
 
     def type(self, text: str) -> list[tuple[str, str, Verdict | None]]:
-        """Press keys; return what was sent by them: kind, text and verdict."""
+        """Press keys; return the sent entries as kind, text and verdict."""
         os.write(self.keyboard, text.encode())
         self.foot.read()
         sent = self.run.take()
@@ -51,7 +51,7 @@ class Pane:
         return [(entry.kind, entry.text, entry.verdict) for entry in sent]
 
     def wait_for(self, end: str) -> None:
-        """Wait until what was shown ends with this; the kernel brings it from one end of a terminal to the other."""
+        """Wait until the output ends with this text, which the kernel passes through the terminal."""
         os.set_blocking(self.keyboard, False)
 
         def is_shown() -> bool:
@@ -81,7 +81,7 @@ def open_pane(project_dir: Path) -> Iterator[Callable[..., Pane]]:
 
 
 def test_a_message(open_pane: Callable[..., Pane]) -> None:
-    """A line is edited as at a shell and sent by Enter; keys that mean nothing there are no part of it."""
+    """A line is edited as in a shell and sent by Enter; keys without a meaning add nothing."""
     pane = open_pane()
     assert [] == pane.type("no\x15stop gessing\x17gue")
     assert [("message", "stop guéssing", None)] == pane.type("\x7féssing\x1b[A\x1bOP\x07\r")
@@ -89,7 +89,7 @@ def test_a_message(open_pane: Callable[..., Pane]) -> None:
 
 
 def test_the_transcript_goes_on_above_it(open_pane: Callable[..., Pane]) -> None:
-    """What is shown meanwhile stands above the line, of which a narrow pane shows the end."""
+    """New output appears above the typed line, and a narrow pane shows the line's end."""
     pane = open_pane()
     pane.type("half a li")
     pane.foot.show(b"It works.\n")
@@ -99,7 +99,7 @@ def test_the_transcript_goes_on_above_it(open_pane: Callable[..., Pane]) -> None
 
 
 def test_a_paste(open_pane: Callable[..., Pane]) -> None:
-    """A text of several lines that is pasted is one message, sent by Enter only."""
+    """A pasted text of several lines is one message, sent only by Enter."""
     pane = open_pane()
     assert [] == pane.type("\x1b[200~one\rtwo\x1b[201~")
     assert [("message", "one\ntwo", None)] == pane.type("\r")
@@ -122,12 +122,12 @@ def test_a_paste(open_pane: Callable[..., Pane]) -> None:
 def test_answers(
     open_pane: Callable[..., Pane], asked: Request, keys: str, sent: list[tuple[str, str, Verdict | None]]
 ) -> None:
-    """What the child asks is answered by the keys of the deck, where nothing else is being written."""
+    """Keys answer the agent's request unless a line is being typed."""
     assert sent == open_pane(asked).type(keys)
 
 
 def test_a_run_that_takes_nothing_more(open_pane: Callable[..., Pane]) -> None:
-    """What cannot be sent is not lost: the line has it again, and says why."""
+    """A line that cannot be sent returns to the prompt with the reason."""
     pane = open_pane()
     pane.run.inbox.close()
     pane.type("too late\r")
@@ -148,7 +148,7 @@ def type_in(engine: Engine, run: RunSnapshot, *keys: str) -> None:
 
 @pytest.mark.tmux
 def test_in_a_real_pane(reader: Engine) -> None:
-    """A message is shown queued and delivered, a choice is answered by its number, and the records say by whom."""
+    """A message is shown as queued and delivered, a digit answers a choice, and the records name the sender."""
     task = "Where is the token checked? Ask me which file."
     (run,) = reader.launch([RunRequest(task=task)], background=True)
     request = wait_for_request(reader, run)
@@ -162,7 +162,7 @@ def test_in_a_real_pane(reader: Engine) -> None:
 
 @pytest.mark.tmux
 def test_before_it_has_started(project_dir: Path) -> None:
-    """What is typed while the run waits in its queue is not shown, not sent, and said to be neither."""
+    """Text typed while the run is queued is not shown or sent, and the pane notes that."""
     engine = open_engine(project_dir, runner="tmux", tmux={"socket": SOCKET}, max_running=1)
     first = start(engine, "wait-for go", "say Done.", "finish")
     run = start(engine, "say Begun.", "finish")
@@ -177,7 +177,7 @@ def test_before_it_has_started(project_dir: Path) -> None:
 
 @pytest.mark.tmux
 def test_a_run_that_is_one_way(project_dir: Path) -> None:
-    """What is typed while no child listens is refused, and shown so; none of it is lost, and no key gets to a shell."""
+    """Text typed to a non-interactive agent is refused visibly, none of it is lost, and no key reaches a shell."""
     engine = open_engine(project_dir, runner="tmux", tmux={"socket": SOCKET})
     run = start(engine, "say Begun.", "wait-for go", "finish")
     wait_until(lambda: "Begun." in screen(engine, run), "the child to begin")
@@ -191,7 +191,7 @@ def test_a_run_that_is_one_way(project_dir: Path) -> None:
 
 
 def test_a_key_is_not_for_a_request_that_has_just_come(open_pane: Callable[..., Pane]) -> None:
-    """What is typed for the one before it answers nothing; a line is sent for what was asked when it was begun."""
+    """A key typed for an earlier request does not answer a new one; a line answers the request it was begun for."""
     pane = open_pane(LEAVE)
     slow = Foot(str(pane.run.directory), lambda _: None, lambda: pane.asked, terminal=pane.own, delay=60)
     os.write(pane.keyboard, b"y")

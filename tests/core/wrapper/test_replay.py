@@ -1,4 +1,4 @@
-"""Recorded streams become runs, by the same parts as living ones."""
+"""Recorded streams become runs, by the same code as live ones."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def stdout_of(case: str) -> Path:
 
 
 def recording_of(case: str) -> tuple[str, str, int]:
-    """Return the files of stdout and stderr, and the return code."""
+    """Return the stdout and stderr files and the exit code."""
     directory = RECORDINGS / case
     code = json.loads((directory / "exit.txt").read_text())["rc"]
     return str(stdout_of(case)), str(directory / "stderr.txt"), code
@@ -32,7 +32,7 @@ def recording_of(case: str) -> tuple[str, str, int]:
 
 @pytest.mark.parametrize("case", recorded.cases())
 def test_recording_becomes_a_run(case: str, tmp_path: Path) -> None:
-    """Each recorded pi leaves the run directory that its living form would have left, with its honest outcome."""
+    """Each pi recording leaves the run directory of the live run, with its true outcome."""
     stdout, stderr, returncode = recording_of(case)
     result = replay(stdout, str(tmp_path), stderr=stderr, returncode=returncode)
     run_dir = tmp_path / result.run_id
@@ -52,7 +52,7 @@ def test_recording_becomes_a_run(case: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("case", ["0.73.1/c_edit_write", "1.5.2/f_401", "0.73.1/h_sigterm"])
 def test_cli_replays(case: str, project_dir: Path) -> None:
-    """The command prints transcript and answer, or the result, or the events, and leaves nothing behind."""
+    """The command prints transcript and answer, the result, or the events, and leaves nothing behind."""
     stdout, stderr, returncode = recording_of(case)
     words = ("replay", stdout, "--exit-code", str(returncode), "--stderr", stderr)
     status, reason, said = EXPECTED[case]
@@ -70,20 +70,20 @@ def test_cli_replays(case: str, project_dir: Path) -> None:
 
 
 def test_negative_exit_code_is_a_signal(project_dir: Path) -> None:
-    """--exit-code -9 stands for a child that was killed."""
+    """--exit-code -9 means that the agent was killed."""
     words = ("replay", str(stdout_of("0.73.1/h_sigkill")), "--exit-code", "-9", "--json")
     assert "SIGKILL" == subdeck(*words, cwd=project_dir).document["signal"]
 
 
 def test_last_line_needs_no_newline(tmp_path: Path) -> None:
-    """What stands after the last newline counts, as it does with a living child."""
+    """Text after the last newline counts, as with a live agent."""
     torn = tmp_path / "recording"
     torn.write_bytes(stdout_of("0.73.1/a_text").read_bytes().removesuffix(b"\n"))
     assert "completed" == replay(str(torn), str(tmp_path / "runs")).status
 
 
 def test_packed_recording(tmp_path: Path) -> None:
-    """A recording may be packed by gzip, whatever its name; a torn one is an error."""
+    """A recording may be compressed by gzip under any name; a torn one is an error."""
     packed = tmp_path / "recording"
     packed.write_bytes(gzip.compress(stdout_of("0.73.1/a_text").read_bytes()))
     assert "completed" == replay(str(packed), str(tmp_path / "runs")).status
@@ -94,14 +94,14 @@ def test_packed_recording(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["nowhere", "."])
 def test_recording_that_cannot_be_read(project_dir: Path, name: str) -> None:
-    """Exit code 2 with the path, and no run was begun."""
+    """An unreadable recording exits with 2, prints its path and starts no run."""
     done = subdeck("replay", name, cwd=project_dir)
     assert (2, "") == (done.code, done.out)
     assert done.err.startswith("subdeck: cannot read the recording: ")
 
 
 def test_kept_run_stays(project_dir: Path, tmp_path: Path) -> None:
-    """--keep says where the run directory is."""
+    """--keep prints the run directory."""
     done = subdeck("replay", str(stdout_of("0.73.1/a_text")), "--keep", "--json", cwd=project_dir)
     run_dir = Path(done.err.removeprefix("kept in ").strip())
     record = json.loads((run_dir / "result.json").read_bytes())

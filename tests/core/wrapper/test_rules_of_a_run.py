@@ -1,4 +1,4 @@
-"""What the wrapper does with a request: decided by the rules of the run, or held for a person."""
+"""The wrapper's handling of a request: decided by the run's rules, or kept for the user."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.core.talking import Listening, listening
 
 
 class Child(AgentStream):
-    """A child to which replies are noted."""
+    """An agent whose replies are recorded."""
 
     talks = True
 
@@ -40,7 +40,7 @@ class Child(AgentStream):
 
 
 class Talk:
-    """The mailbox of a run with a child, and what it wrote down."""
+    """The mailbox of a run with an agent, and its recorded events."""
 
     def __init__(self, run: Listening, permissions: Permissions | None) -> None:
         self.run = run
@@ -79,7 +79,7 @@ RULES = Permissions(allow=("bash(git *)",), ask=("bash(git push *)",), deny=("ba
 
 
 def test_rules_decide_before_anybody_is_asked(run: Listening) -> None:
-    """A call that a rule allows or denies is answered at once; the decision says which rule, and no request is open."""
+    """A call that a rule allows or denies is answered at once, and the decision names the rule."""
     talk = Talk(run, RULES)
     talk.ask(1, command="git status")
     talk.ask(2, command="ls; rm x")
@@ -95,7 +95,7 @@ def test_rules_decide_before_anybody_is_asked(run: Listening) -> None:
 
 
 def test_a_rule_that_asks_is_told_with_the_request(run: Listening) -> None:
-    """What a rule asks about waits for a person, also where the agent would go on without rules."""
+    """A request matching an ask rule waits for the user, even if the agent would continue without rules."""
     talk = Talk(run, RULES)
     talk.ask(1, command="git push", usual=Verdict.ALLOW)
     (request,) = talk.said(Request)
@@ -104,7 +104,7 @@ def test_a_rule_that_asks_is_told_with_the_request(run: Listening) -> None:
 
 
 def test_what_no_rule_mentions_is_as_without_them(run: Listening) -> None:
-    """A call that is only asked about because of rules goes on, and nothing is said of it; others wait for a person."""
+    """A call that the agent reports only because of rules continues silently; other requests wait for the user."""
     talk = Talk(run, RULES)
     talk.ask(1, command="make", usual=Verdict.ALLOW)
     assert talk.child.replied == [("own-1", Verdict.ALLOW, "")]
@@ -114,7 +114,7 @@ def test_what_no_rule_mentions_is_as_without_them(run: Listening) -> None:
 
 
 def test_leave_for_the_run_holds_for_what_is_like_it(run: Listening) -> None:
-    """Allowed in this run: what is asked already is allowed by the same rule, and what is asked later."""
+    """Allow in this run also allows open and later requests that match the same rule."""
     talk = Talk(run, RULES)
     for number in (1, 2, 3):
         talk.ask(number, command="git push" if number < 3 else "git push --all")
@@ -134,8 +134,8 @@ def test_leave_for_the_run_holds_for_what_is_like_it(run: Listening) -> None:
 
 @pytest.mark.parametrize("second", ["git status", "git push --force", "rm x"])
 def test_two_requests_under_one_id(run: Listening, second: str) -> None:
-    """What is asked by an id that is open already takes back what was asked before: nobody's answer to the one is given
-    to the other, and none is recorded that the child did not get.
+    """A request reusing an open id withdraws the earlier one: an answer is never given to the other request, and no
+    answer is recorded that the agent did not get.
     """
     talk = Talk(run, RULES)
     talk.ask(1, command="git push")
@@ -158,7 +158,7 @@ def test_leave_for_the_run_is_refused_where_no_rule_would_say_it(run: Listening)
 
 
 def test_two_who_interrupt_at_once(run: Listening) -> None:
-    """The turn ends once, in the name of the first; the second is told so, and nothing of either is left."""
+    """A turn is interrupted once, by the first user; the second is refused, and both entries are removed."""
     talk = Talk(run, None)
     talk.interrupt("operator")
     talk.interrupt("somebody else")
@@ -170,7 +170,7 @@ def test_two_who_interrupt_at_once(run: Listening) -> None:
 
 
 def test_what_cannot_be_seen_is_asked_about(run: Listening) -> None:
-    """No rule allows it, not even the usual one of a call that no rule mentions; its record has how it is shown."""
+    """No rule, not even the agent's default, allows a call with hidden characters; its record shows them."""
     talk = Talk(run, Permissions(allow=("bash",)))
     talk.ask(1, command="ls \x1b]; touch x; \x07", usual=Verdict.ALLOW)
     (asked,) = talk.said(Request)
@@ -179,8 +179,8 @@ def test_what_cannot_be_seen_is_asked_about(run: Listening) -> None:
 
 
 def test_a_reply_to_what_was_not_asked_is_refused(run: Listening) -> None:
-    """A child that changes the record of its request gets no leave for the one that it made; nor does leave without a
-    hash.
+    """Allowing needs the hash of the real request: neither a request that the agent forged nor a missing hash allows
+    it.
     """
     talk = Talk(run, None)
     talk.ask(1, command="rm -rf /")
@@ -198,7 +198,7 @@ def test_a_reply_to_what_was_not_asked_is_refused(run: Listening) -> None:
 @pytest.mark.parametrize("verdict", [Verdict.ALLOW, Verdict.ALLOW_RUN])
 @pytest.mark.parametrize("target", [".git", "../outside", "src/one"])
 def test_leave_is_for_the_file_that_was_shown(run: Listening, target: str, verdict: Verdict) -> None:
-    """A call whose path leads elsewhere since it was asked about is denied, and its rule holds for nothing."""
+    """A call whose path leads elsewhere since its request is denied, and its rule then allows nothing."""
     root = Path(run.meta.cwd)
     for name in (".git/hooks", "src/one", "outside"):
         (root / name).mkdir(parents=True)

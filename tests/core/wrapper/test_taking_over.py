@@ -1,4 +1,4 @@
-"""A run that a person takes over: who has it, what was said meanwhile, and how it goes on, whoever dies on the way."""
+"""A run opened in the agent: its owner, messages in between, and its continuation, whichever process dies."""
 
 from __future__ import annotations
 
@@ -98,14 +98,14 @@ def standing(engine: Engine, run: RunSnapshot) -> RunSnapshot:
 
 
 def waits(engine: Engine, run: RunSnapshot) -> RunSnapshot:
-    """Wait until it was handed back, and asks how it goes on."""
+    """Wait until the run is returned and asks how to continue."""
     wait_until(lambda: standing(engine, run).is_waiting, "the question how it goes on")
     return standing(engine, run)
 
 
 @pytest.fixture
 def taken(engine: Engine) -> Iterator[tuple[RunSnapshot, Program]]:
-    """A run in the middle of whose turn a person has come, and the program that they use."""
+    """A run opened in the agent in the middle of a turn, and the agent's program."""
     run = begin(engine, LONG, "say Gone on.\nfinish")
     program = Program(engine, run.run_id)
     program.read_until(f"by hand {run.run_id}")
@@ -118,7 +118,7 @@ Taken = tuple[RunSnapshot, Program]
 
 
 def test_nobody_else_takes_it_over(engine: Engine, taken: Taken) -> None:
-    """It is shown as taken over, by whom; it is running, and a second person is told why it cannot be theirs."""
+    """An open run shows its user and is running, and a second user gets the reason for the refusal."""
     run, program = taken
     now = standing(engine, run)
     assert (True, "running", False) == (now.is_taken_over, now.status, now.is_waiting)
@@ -131,7 +131,7 @@ def test_nobody_else_takes_it_over(engine: Engine, taken: Taken) -> None:
 
 
 def test_limits_stand_still(project_dir: Path, engine: Engine) -> None:
-    """The time that a person has it is no time of the run."""
+    """Time in the agent's program does not count against the run's limits."""
     write_preset(project_dir, "timeout: 2")
     run = begin(engine, LONG, "say Gone on.\nfinish")
     program = Program(engine, run.run_id)
@@ -145,7 +145,7 @@ def test_limits_stand_still(project_dir: Path, engine: Engine) -> None:
 
 
 def test_the_wrapper_is_killed_before_its_child_has_ended(engine: Engine) -> None:
-    """Who waits for the run is told that nobody is there any more, and the run is finished."""
+    """A program waiting for a run whose wrapper was killed gets an error, and the run is finished."""
     run = begin(engine, "deaf\nsay Begun.\nhang")
     os.kill(started(engine, run).pid, signal.SIGSTOP)
     program = Program(engine, run.run_id)
@@ -156,7 +156,7 @@ def test_the_wrapper_is_killed_before_its_child_has_ended(engine: Engine) -> Non
 
 
 def test_finishing_here(engine: Engine, taken: Taken) -> None:
-    """A run that is handed back and finished there is done, with the last whole answer as its text."""
+    """A run returned and finished there is done, with the last whole answer as its text."""
     run, program = taken
     program.say("Why?")
     program.say("Tell me.")
@@ -172,7 +172,7 @@ def test_finishing_here(engine: Engine, taken: Taken) -> None:
 
 
 def test_finishing_in_the_middle(engine: Engine, taken: Taken) -> None:
-    """Without a whole answer at the end it is aborted, and keeps the text that there is."""
+    """Without a whole last answer the run is aborted and keeps its text."""
     run, program = taken
     program.say("Why?")
     program.leave()
@@ -183,7 +183,7 @@ def test_finishing_in_the_middle(engine: Engine, taken: Taken) -> None:
 
 
 def test_going_on(engine: Engine, taken: Taken) -> None:
-    """A run that is let go on does so in its first attempt, and in the same conversation."""
+    """A run that continues does so in its first attempt and in the same conversation."""
     run, program = taken
     program.leave()
     waits(engine, run)
@@ -194,7 +194,7 @@ def test_going_on(engine: Engine, taken: Taken) -> None:
 
 
 def test_what_is_spent_by_hand_counts(project_dir: Path, engine: Engine) -> None:
-    """It is gone for the child that goes on, and stands in the ledger of the day."""
+    """Spending in the agent's program counts against the run's budget and in the ledger of the day."""
     write_preset(project_dir, "budget: 1.0")
     run = begin(engine, LONG, "say Gone on.\nfinish")
     program = Program(engine, run.run_id)
@@ -213,7 +213,7 @@ def test_what_is_spent_by_hand_counts(project_dir: Path, engine: Engine) -> None
 
 
 def test_a_message_meanwhile(engine: Engine, taken: Taken) -> None:
-    """What is sent to a run while a person has it lets it go on once it is handed back."""
+    """A message sent while a run is open in the agent continues the run once it is returned."""
     run, program = taken
     engine.send(run.run_id, "And then this.")
     program.leave()
@@ -224,7 +224,7 @@ def test_a_message_meanwhile(engine: Engine, taken: Taken) -> None:
 
 
 def test_taken_over_again(engine: Engine, taken: Taken) -> None:
-    """What is asked at the hand-back is taken back once a person takes the run over again."""
+    """Opening a returned run again withdraws its question."""
     run, program = taken
     program.leave()
     waits(engine, run)
@@ -238,7 +238,7 @@ def test_taken_over_again(engine: Engine, taken: Taken) -> None:
 
 @pytest.mark.parametrize("force", [False, True])
 def test_stopping(engine: Engine, taken: Taken, force: bool) -> None:
-    """A run that a person has can be stopped and killed, and the agent's program goes with it."""
+    """An open run can be stopped and killed, and the agent's program ends with it."""
     run, program = taken
     engine.stop([run.run_id], force=force)
     ended = wait_for_end(engine, run.run_id)
@@ -248,7 +248,7 @@ def test_stopping(engine: Engine, taken: Taken, force: bool) -> None:
 
 
 def test_the_stand_in_is_killed(engine: Engine, taken: Taken) -> None:
-    """Where what started the agent's program is killed, that ends too, and the run is handed back."""
+    """If the starter of the agent's program is killed, the program ends and the run is returned."""
     run, program = taken
     program.say("Say it.")
     program.process.kill()
@@ -257,7 +257,7 @@ def test_the_stand_in_is_killed(engine: Engine, taken: Taken) -> None:
 
 
 def test_nobody_comes(engine: Engine) -> None:
-    """Where who asked for the run is killed before its child has ended, it is handed back at once."""
+    """If the requester is killed before the agent has ended, the run is returned at once."""
     run = begin(engine, "deaf\nsay Begun.\nhang")
     program = Program(engine, run.run_id)
     wait_until(lambda: os.listdir(f"{own_copy.place_of(str(run_dir(engine, run)))}/inbox"), "the wish to be there")
@@ -268,7 +268,7 @@ def test_nobody_comes(engine: Engine) -> None:
 
 
 def test_the_wrapper_is_killed(engine: Engine, taken: Taken) -> None:
-    """A run whose wrapper dies is not ended below the hands of who has it, and is finished once they leave."""
+    """If the wrapper dies, the user keeps the open run, which is finished when they leave."""
     run, program = taken
     pid = started(engine, run).pid
     os.kill(pid, signal.SIGKILL)
@@ -281,7 +281,7 @@ def test_the_wrapper_is_killed(engine: Engine, taken: Taken) -> None:
 
 
 def test_a_finished_run(engine: Engine) -> None:
-    """A run that has ended is gone on with in one of its own, whose conversation has all that was said."""
+    """A finished run continues in a new run with its whole conversation."""
     run = begin(engine, "say Begun.\nfinish")
     wait_for_end(engine, run.run_id)
     program = Program(engine, run.run_id)

@@ -1,4 +1,4 @@
-"""The limits of a run: time, turns, silence."""
+"""The limits of a run: time, turns, idle time."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from subdeck.core.wrapper._limits import Watchdog
 
 
 def test_without_limits() -> None:
-    """A run without limits has no clock and exceeds none."""
+    """A run without limits has no deadline and exceeds nothing."""
     watchdog = Watchdog(Limits(), 0.0)
     assert (None, None) == (watchdog.due(), watchdog.exceeded(1e9, Usage(turns=10_000), True))
 
 
 def test_time() -> None:
-    """The time limit counts from the start, whatever the child says."""
+    """The time limit counts from the start, even if the agent keeps writing."""
     watchdog = Watchdog(Limits(timeout=60.0), 100.0)
     watchdog.heard(159.0, 0)
     assert (160.0, None) == (watchdog.due(), watchdog.exceeded(159.9, Usage(turns=1), True))
@@ -21,7 +21,7 @@ def test_time() -> None:
 
 
 def test_turns() -> None:
-    """The limit of turns ends a run only when the last turn asks for another."""
+    """The turn limit ends a run only if the last turn asks for another."""
     watchdog = Watchdog(Limits(max_turns=3), 0.0)
     assert [None, None] == [watchdog.exceeded(1.0, Usage(turns=2), True), watchdog.exceeded(1.0, Usage(turns=3), False)]
     assert RunReason.MAX_TURNS is watchdog.exceeded(1.0, Usage(turns=3), True)
@@ -36,7 +36,7 @@ def test_silence() -> None:
 
 
 def test_a_tool_may_be_silent() -> None:
-    """While a tool runs, silence is no stall."""
+    """While a tool runs, a run never stalls."""
     watchdog = Watchdog(Limits(stall=10.0), 0.0)
     watchdog.heard(5.0, 1)
     assert (None, None) == (watchdog.due(), watchdog.exceeded(1000.0, Usage(turns=0), True))
@@ -45,7 +45,7 @@ def test_a_tool_may_be_silent() -> None:
 
 
 def test_the_nearest_limit() -> None:
-    """The clock that runs out first is the one that is waited for."""
+    """The nearest deadline is due first."""
     watchdog = Watchdog(Limits(timeout=60.0, stall=10.0), 0.0)
     assert 10.0 == watchdog.due()
     watchdog.heard(55.0, 0)

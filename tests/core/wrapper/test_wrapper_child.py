@@ -1,4 +1,4 @@
-"""What a child is given, exactly: argv, stdin, environment, working directory."""
+"""The agent's exact argv, stdin, environment and working directory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.processes
 
 @pytest.fixture
 def record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where the recorder writes; it learns of it by the launcher's environment."""
+    """The recorder's output file, named in the launcher's environment."""
     monkeypatch.setenv("RECORD", str(tmp_path / "record.json"))
     return tmp_path / "record.json"
 
@@ -31,7 +31,7 @@ def engine(project_dir: Path, record: Path) -> Engine:
 
 
 def given(engine: Engine, record: Path, **asked: Any) -> dict[str, Any]:
-    """Run the recorder; return what it wrote down, and the run's directory."""
+    """Run the recorder; return its record and the run's directory."""
     (run,) = engine.launch([RunRequest(**{"task": "note this", **asked})], background=False)
     run = wait_for_end(engine, run.run_id)
     assert ("completed", "noted") == (run.status, end_of(run).message)
@@ -39,14 +39,14 @@ def given(engine: Engine, record: Path, **asked: Any) -> dict[str, Any]:
 
 
 def test_argv(engine: Engine, record: Path) -> None:
-    """Without tools and prompt the child gets mode, model and its own session file, and nothing of the task."""
+    """Without tools and prompt the agent gets mode, model and its own session file, and no part of the task."""
     facts = given(engine, record, task="--help @file")
     session = f"{facts['run_dir']}/child-session.jsonl"
     assert ["--mode", "json", "--model", "fake/puppet", "--session", session] == facts["argv"]
 
 
 def test_argv_of_an_ad_hoc_run(engine: Engine, record: Path) -> None:
-    """Tools are one list, and a prompt is a file that has it."""
+    """Tools are one argument, and the prompt is passed as a file."""
     facts = given(engine, record, tools=("read", "grep"), prompt="Be brief.", model="other/model")
     prompt = Path(facts["run_dir"], "system-prompt.md")
     assert ["--model", "other/model"] == facts["argv"][2:4]
@@ -55,7 +55,7 @@ def test_argv_of_an_ad_hoc_run(engine: Engine, record: Path) -> None:
 
 
 def test_no_tools(engine: Engine, record: Path) -> None:
-    """An empty list of tools is said as such."""
+    """An empty list of tools is passed as `--no-tools`."""
     assert "--no-tools" in given(engine, record, tools=())["argv"]
 
 
@@ -76,7 +76,7 @@ def test_no_tools(engine: Engine, record: Path) -> None:
     ids=["dash", "option", "at", "nul", "escape", "newlines", "shell", "format", "unicode", "300kb"],
 )
 def test_stdin_is_exactly_the_task(engine: Engine, record: Path, task: str) -> None:
-    """Whatever the task is, the child reads its bytes and nothing else, and files keep it as it was."""
+    """The agent reads exactly the task's bytes, and files keep them unchanged."""
     facts = given(engine, record, task=task)
     assert task.encode() == facts["stdin"].encode("latin-1")
     assert task.encode() == Path(facts["run_dir"], "prompt.md").read_bytes()
@@ -84,7 +84,7 @@ def test_stdin_is_exactly_the_task(engine: Engine, record: Path, task: str) -> N
 
 
 def test_environment(engine: Engine, record: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The child has the launcher's environment, the marks of a child, and nothing of an outer run's."""
+    """The agent has the launcher's environment, its own marks, and none of an outer run's."""
     strange = "quotes ' \" $(id) \n and = lines"
     monkeypatch.setenv("STRANGE", strange)
     monkeypatch.setenv("SUBDECK_RUN_ID", "an outer run")
@@ -97,7 +97,7 @@ def test_environment(engine: Engine, record: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_working_directory(engine: Engine, record: Path, tmp_path: Path) -> None:
-    """The child works in the cwd of the request, whatever that is called; no name is interpreted."""
+    """The agent works in the requested cwd, and its name is never interpreted."""
     cwd = tmp_path / "#(touch x) $(touch y) `touch z` -p"
     cwd.mkdir()
     facts = given(engine, record, cwd=str(cwd))
@@ -106,19 +106,19 @@ def test_working_directory(engine: Engine, record: Path, tmp_path: Path) -> None
 
 
 def test_relative_working_directory(engine: Engine, record: Path, project_dir: Path) -> None:
-    """A relative cwd begins at the launcher's."""
+    """A relative cwd is relative to the launcher's."""
     (project_dir / "part").mkdir()
     assert str(project_dir / "part") == given(engine, record, cwd="part")["cwd"]
 
 
 def test_nothing_is_inherited(engine: Engine, record: Path) -> None:
-    """The child has three descriptors (and the one that counts them), and is the leader of its own session."""
+    """The agent has three descriptors (plus the one for counting them), and leads its own session."""
     facts = given(engine, record)
     assert ([0, 1, 2, 3], facts["pid"]) == (facts["descriptors"], facts["session"])
 
 
 def test_a_directory_that_is_no_text(engine: Engine, tmp_path: Path) -> None:
-    """A cwd whose name is no UTF-8 is refused with words, and leaves nothing behind."""
+    """A cwd that is not UTF-8 is refused with an error and leaves nothing behind."""
     from subdeck.core.errors import LaunchError
 
     cwd = os.fsencode(tmp_path) + b"/\xff"
@@ -137,7 +137,7 @@ def test_a_directory_that_is_no_text(engine: Engine, tmp_path: Path) -> None:
 def test_a_fault_after_the_start_leaves_no_child(
     project_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str
 ) -> None:
-    """A run that fails between the start of its child and its supervision ends the child with it."""
+    """A run that fails after its agent has started, but before supervision, ends the agent."""
     code = f"""
 import sys, subdeck.core.wrapper.__main__ as wrapper, pathlib, time
 import {fault.rpartition(".")[0]} as module

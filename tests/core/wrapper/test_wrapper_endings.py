@@ -1,4 +1,4 @@
-"""How runs of a child that behaves well or badly end, with real processes."""
+"""The endings of runs with well and badly behaved agents, with real processes."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def test_an_answer_completes_a_run(engine: Engine) -> None:
 
 
 def test_events_are_numbered_from_one(engine: Engine) -> None:
-    """The sequence numbers of a run's events have no gap, and the last event says how the run ended."""
+    """The sequence numbers of a run's events have no gap, and the last event gives the outcome."""
     events = events_of(engine, run_to_end(engine, "tool read", "answer All is well."))
     assert list(range(1, len(events) + 1)) == [event.seq for event in events]
     end = events[-1]
@@ -76,7 +76,7 @@ def test_events_are_numbered_from_one(engine: Engine) -> None:
 
 
 def test_the_files_of_a_finished_run(engine: Engine) -> None:
-    """A finished run leaves its records readable by its owner alone, and no doorbell, lock-step or temporary file."""
+    """A finished run's records are readable only by its owner, and no activity, lock-step or temporary file is left."""
     run = run_to_end(engine, "complain a word on stderr", "answer All is well.")
     files = {file.name: file.stat().st_mode & 0o777 for file in run_dir(engine, run).iterdir()}
     names = ("child-session.jsonl", "events.jsonl", "lock", "meta.json", "prompt.md", "result.json", "runner.json")
@@ -86,7 +86,7 @@ def test_the_files_of_a_finished_run(engine: Engine) -> None:
 
 
 def test_the_transcript_is_for_people(engine: Engine) -> None:
-    """The transcript has the facts of the run, its task, and what the child did in words, without control signs."""
+    """The transcript has the run's overview, its task and the agent's actions in words, without control characters."""
     run = run_to_end(engine, "tool read", "answer Red \x1b[31mherring\x1b[0m.")
     transcript = (run_dir(engine, run) / "transcript.log").read_text()
     for part in (run.run_id, "fake/puppet", "tool read", "Reading a.py", "Red herring."):
@@ -95,7 +95,7 @@ def test_the_transcript_is_for_people(engine: Engine) -> None:
 
 
 def test_updates_are_not_kept(engine: Engine) -> None:
-    """Lines that a later one repeats whole are left out of stdout.log; all others are in it as they came."""
+    """Lines that a later one repeats whole are left out of stdout.log; all others are kept unchanged."""
     run = run_to_end(engine, "update Hal", "update lo", "raw plain", "answer Hallo")
     kept = (run_dir(engine, run) / "stdout.log").read_text().splitlines()
     assert "message_update" not in "".join(kept)
@@ -123,14 +123,14 @@ def test_updates_are_not_kept(engine: Engine) -> None:
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else None,
 )
 def test_what_did_not_succeed_has_failed(engine: Engine, script: tuple[str, ...], expected: str, part: str) -> None:
-    """A child that goes away, errs or stays silent has failed, with its reason, whatever its exit code is."""
+    """An agent that crashes, errs or gives no answer has failed, with its reason, under any exit code."""
     run = run_to_end(engine, *script)
     assert ("failed", expected) == ending(run)
     assert part in end_of(run).message
 
 
 def test_the_exit_of_a_killed_child(engine: Engine) -> None:
-    """A child that somebody kills is `failed: agent_exit` with the signal's name and no exit code."""
+    """A killed agent is `failed: agent_exit` with the signal's name and no exit code."""
     run = start(engine, "say Working.", "hang")
     os.kill(started(engine, run).child_pid, signal.SIGKILL)
     run = wait_for_end(engine, run.run_id)
@@ -139,12 +139,12 @@ def test_the_exit_of_a_killed_child(engine: Engine) -> None:
 
 
 def test_a_cut_answer_is_told(engine: Engine) -> None:
-    """An answer that the model's length limit cut is `completed: truncated`."""
+    """An answer cut by the model's length limit is `completed: truncated`."""
     assert ("completed", "truncated") == ending(run_to_end(engine, "cut-off The first half", "finish"))
 
 
 def test_a_child_that_cannot_be_executed(project_dir: Path, tmp_path: Path) -> None:
-    """A program that is missing or not executable is named before anything is written."""
+    """A missing or non-executable program is reported before anything is written."""
     program = tmp_path / "agent"
     engine = open_engine(project_dir, [str(program)])
     for _ in ("missing", "not executable"):
@@ -158,7 +158,7 @@ def test_a_child_that_cannot_be_executed(project_dir: Path, tmp_path: Path) -> N
     ("content", "reason"), [("#!/no/such/interpreter\n", "agent_missing"), ("no program at all", "start_failed")]
 )
 def test_a_program_that_will_not_start(project_dir: Path, tmp_path: Path, content: str, reason: str) -> None:
-    """What only an attempt to start the program can tell is the result of the run, naming the program."""
+    """A program that fails only when started makes the run fail, and the result names it."""
     program = tmp_path / "agent"
     program.write_text(content)
     program.chmod(0o755)
@@ -168,7 +168,7 @@ def test_a_program_that_will_not_start(project_dir: Path, tmp_path: Path, conten
 
 
 def test_a_program_that_vanishes_while_queued(project_dir: Path, tmp_path: Path) -> None:
-    """A program that went between launch and start makes the run `failed: agent_missing`."""
+    """A program removed between launch and start makes the run `failed: agent_missing`."""
     program, gate = tmp_path / "agent", tmp_path / "gate"
     program.write_text(f"#!/bin/sh\nexec {' '.join(PUPPET)}\n")
     program.chmod(0o755)
@@ -181,7 +181,7 @@ def test_a_program_that_vanishes_while_queued(project_dir: Path, tmp_path: Path)
 
 
 def test_a_directory_that_vanishes_while_queued(project_dir: Path, tmp_path: Path) -> None:
-    """A working directory that went between launch and start is named in the result."""
+    """The result names a working directory that was removed between launch and start."""
     cwd, gate = tmp_path / "work", tmp_path / "gate"
     cwd.mkdir()
     engine = open_engine(project_dir, max_running=1)
@@ -195,7 +195,7 @@ def test_a_directory_that_vanishes_while_queued(project_dir: Path, tmp_path: Pat
 
 
 def test_garbage_is_told_once_and_survived(engine: Engine) -> None:
-    """Bytes that are no events are one warning, are kept in stdout.log, and do not hide the answer after them."""
+    """Bytes that are not events give one warning, are kept in stdout.log, and do not hide the answer after them."""
     run = run_to_end(engine, "garbage 5000", "raw not json", "garbage 5000", "answer All the same.")
     warnings = [event for event in events_of(engine, run) if isinstance(event, Notice)]
     assert (("completed", "done"), 1) == (ending(run), len(warnings))
@@ -204,14 +204,14 @@ def test_garbage_is_told_once_and_survived(engine: Engine) -> None:
 
 
 def test_very_long_lines(engine: Engine) -> None:
-    """A line of 2 MB arrives whole, between others."""
+    """A line of 2 MB between others arrives whole."""
     run = run_to_end(engine, "say Before.", "say-big 2000000", "answer After.")
     texts = [event.text for event in events_of(engine, run) if isinstance(event, AssistantText)]
     assert ["Before.", "x" * 2_000_000, "After."] == texts
 
 
 def test_line_separators_are_text(engine: Engine) -> None:
-    """U+2028, U+0085 and their kin inside a JSON string do not break a line."""
+    """U+2028, U+0085 and similar characters inside a JSON string do not break a line."""
     said = "one\u2028two\u2029three\x85four\x0cfive"
     script = (
         "raw "
@@ -226,7 +226,7 @@ def test_line_separators_are_text(engine: Engine) -> None:
 
 
 def test_stdout_closed_before_the_end(engine: Engine) -> None:
-    """A child that can say nothing more is ended after the grace, and has failed."""
+    """An agent that closes its stdout early is ended after the grace and has failed."""
     run = start(engine, "say Working.", "close-stdout", "hang")
     pid = started(engine, run).child_pid
     run = wait_for_end(engine, run.run_id)
@@ -237,13 +237,13 @@ def test_stdout_closed_before_the_end(engine: Engine) -> None:
 @pytest.mark.parametrize("finish", ["finish", "finish-old"])
 @pytest.mark.parametrize(("ears", "ended_by"), [("deaf", "SIGKILL"), ("tool read", "SIGTERM")])
 def test_a_child_that_stays_after_its_end(engine: Engine, finish: str, ears: str, ended_by: str) -> None:
-    """A child that has finished and does not go gets TERM after the grace, then KILL, and has completed."""
+    """A finished agent that does not exit gets TERM after the grace, then KILL, and has completed."""
     run = run_to_end(engine, ears, "say Done.", finish, "hang")
     assert (("completed", "done"), ended_by) == (ending(run), result_of(engine, run).signal)
 
 
 def test_a_child_that_goes_on_after_an_end(project_dir: Path) -> None:
-    """An end that is taken back by a new start of the agent counts no more: its grace is over without a TERM."""
+    """If the agent starts again after its end, the end no longer counts, and its grace ends without a TERM."""
     engine = open_engine(project_dir, grace_seconds=0.8)
     again = 'raw {"type":"agent_start"}'
     run = run_to_end(engine, "say First.", "finish", "linger 0.05", again, "linger 1", "answer Second.")
@@ -251,21 +251,21 @@ def test_a_child_that_goes_on_after_an_end(project_dir: Path) -> None:
 
 
 def test_what_a_child_leaves_behind_is_ended(engine: Engine, tmp_path: Path) -> None:
-    """A process in a session of its own is ended when the run ends, with or without the run's mark."""
+    """A process in its own session is ended with the run, with or without the run's mark."""
     run = run_to_end(engine, f"detach {tmp_path}/one", f"detach-unmarked {tmp_path}/two", "answer Done.")
     assert ("completed", "done") == ending(run)
     assert [False, False] == [lives(pid_in(tmp_path / name)) for name in ("one", "two")]
 
 
 def test_usage_adds_up(engine: Engine) -> None:
-    """Each assistant message is paid once, and the result has the sum."""
+    """Each assistant message is counted once, and the result has the sum."""
     run = run_to_end(engine, "say-many 30", "finish")
     paid = [event for event in events_of(engine, run) if isinstance(event, UsageReported)]
     assert (30, 300, 30) == (len(paid), result_of(engine, run).usage.input, run.usage.turns)
 
 
 def test_tool_calls_are_events(engine: Engine) -> None:
-    """A tool call carries its name and arguments."""
+    """A tool call has its name and arguments."""
     (call,) = [
         event
         for event in events_of(engine, run_to_end(engine, "tool grep", "answer ok"))

@@ -1,4 +1,4 @@
-"""What is shown in a pane beside the files."""
+"""The output in a pane, beside the files."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.processes
 
 @pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[int, int]]:
-    """Both ends of a terminal: who shows it, and who writes."""
+    """Both ends of a terminal: the display and the writer."""
     monkeypatch.setattr("subdeck.core.wrapper.records.PANE_PATIENCE", 1)
     ends = os.openpty()
     yield ends
@@ -36,14 +36,14 @@ def drained(screen: int) -> bytes:
 
 
 def test_text_is_shown(terminal: tuple[int, int]) -> None:
-    """What is written down is shown in the terminal."""
+    """Recorded text is shown in the terminal."""
     screen, own = terminal
     pane(own)("Żółw\n".encode())
     assert "Żółw\r\n".encode() == drained(screen)
 
 
 def test_a_terminal_that_takes_nothing(terminal: tuple[int, int]) -> None:
-    """A pane that nobody reads holds nobody up; when it is read again, it shows what comes then."""
+    """A pane without a reader blocks nothing; once read again, it shows new output."""
     screen, own = terminal
     show = pane(own)
     for _ in range(50):
@@ -54,7 +54,7 @@ def test_a_terminal_that_takes_nothing(terminal: tuple[int, int]) -> None:
 
 
 def test_a_terminal_that_is_gone() -> None:
-    """A pane that was closed is no trouble."""
+    """A closed pane causes no error."""
     screen, own = os.openpty()
     show = pane(own)
     os.close(screen)
@@ -63,14 +63,14 @@ def test_a_terminal_that_is_gone() -> None:
 
 
 def test_no_terminal(tmp_path: Path) -> None:
-    """Where the output is no terminal nothing is shown."""
+    """If the output is not a terminal, nothing is shown."""
     with open(tmp_path / "file", "wb") as file:
         pane(file.fileno())(b"x")
     assert b"" == (tmp_path / "file").read_bytes()
 
 
 def test_header() -> None:
-    """The header names the facts of a run, a line each, and the beginning of its task, with nothing to interpret."""
+    """The header has the run's overview, a line per fact, and the beginning of its task, without markup."""
     meta = make_meta(
         preset="scout\x1b[31m\nred",
         preset_source=PresetSource.PROJECT,

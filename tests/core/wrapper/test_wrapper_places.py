@@ -1,4 +1,4 @@
-"""Waiting for a place: slots and child sessions, by file locks."""
+"""Waiting for slots and agent sessions, by file locks."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ def held() -> Iterator[list[int]]:
 
 
 def test_free_slots_are_taken_silently(tmp_path: Path, queue: Queue, told: list[str], held: list[int]) -> None:
-    """As long as there are slots nobody is told of a queue."""
+    """While slots are free, no queueing is reported."""
     slots = SlotReservation(str(tmp_path / "slots"), 3, "one")
     held += [slots.take(queue) for _ in range(3)]
     assert ([], 3) == (told, len(set(held)))
 
 
 def test_the_next_one_waits(tmp_path: Path, queue: Queue, told: list[str], held: list[int]) -> None:
-    """Who comes when all slots are taken says once that it waits, and gets the first that is given back."""
+    """A run without a free slot reports once that it waits, and gets the first released one."""
     slots = SlotReservation(str(tmp_path), 2, "one")
     held += [slots.take(queue), slots.take(queue)]
     got: list[int] = []
@@ -65,7 +65,7 @@ def test_the_next_one_waits(tmp_path: Path, queue: Queue, told: list[str], held:
 
 
 def test_a_child_session_has_one_user(tmp_path: Path, queue: Queue, told: list[str], held: list[int]) -> None:
-    """Two runs of one child session go one after the other."""
+    """Two runs of one agent session run one after the other."""
     path = str(tmp_path / "deep" / "session.lock")
     held.append(SessionReservation(path, "run").take(queue))
     got: list[int] = []
@@ -79,7 +79,7 @@ def test_a_child_session_has_one_user(tmp_path: Path, queue: Queue, told: list[s
 
 
 def test_a_signal_that_came_first(tmp_path: Path, queue: Queue) -> None:
-    """Who was told to stop before it waits does not begin to."""
+    """A wrapper stopped before it waits does not start waiting."""
     signals = Signals(run_dir="")
     signals.handle(signal.SIGTERM, None)
     with pytest.raises(StopRequested):
@@ -88,7 +88,7 @@ def test_a_signal_that_came_first(tmp_path: Path, queue: Queue) -> None:
 
 
 def test_later_signals_do_not_raise(tmp_path: Path, queue: Queue, held: list[int]) -> None:
-    """Once all places are taken a signal is only noted."""
+    """Once all slots are taken, a signal is only noted."""
     signals = Signals(run_dir="")
     held += take_all([SlotReservation(str(tmp_path), 1, "two")], queue, signals)
     signals.handle(signal.SIGTERM, None)
@@ -96,7 +96,7 @@ def test_later_signals_do_not_raise(tmp_path: Path, queue: Queue, held: list[int
 
 
 def test_a_wrapper_waits_for_its_child_session(project_dir: Path) -> None:
-    """A wrapper that needs a child session says that it waits for it, and goes on when it is free."""
+    """A wrapper that needs a busy agent session reports that it waits, and continues when the session is free."""
     project = Project(str(project_dir))
     meta, lock = make_run(project, make_meta(task="answer ok", session_path="s.jsonl"))
     directory, session = project.run_dir(meta.run_id), str(project_dir / "session.lock")
@@ -115,7 +115,7 @@ def test_a_wrapper_waits_for_its_child_session(project_dir: Path) -> None:
 
 
 def test_a_wrapper_that_comes_too_late(project_dir: Path) -> None:
-    """A wrapper that finds its run finished by somebody else starts nothing and changes nothing."""
+    """A wrapper whose run is already finished starts nothing and changes nothing."""
     from tests.factories import make_finished
 
     project = Project(str(project_dir))
@@ -129,7 +129,7 @@ def test_a_wrapper_that_comes_too_late(project_dir: Path) -> None:
 
 
 def test_who_it_is_is_written_in_the_end(project_dir: Path) -> None:
-    """A runner.json that could not be written is tried again while its wrapper waits, and is told in the result."""
+    """A runner.json that could not be written is retried while its wrapper waits, and the result reports the error."""
     project = Project(str(project_dir))
     meta, lock = make_run(project, make_meta(task="answer ok"))
     directory, session = Path(project.run_dir(meta.run_id)), str(project_dir / "session.lock")
@@ -151,7 +151,7 @@ def test_who_it_is_is_written_in_the_end(project_dir: Path) -> None:
 
 
 def test_half_an_identity_is_not_written(project_dir: Path) -> None:
-    """Where the id of the boot cannot be read there is no runner.json, and the result says so."""
+    """Without a readable boot id no runner.json is written, and the result reports the error."""
     project = Project(str(project_dir))
     meta, lock = make_run(project, make_meta(task="answer ok"))
     directory = project.run_dir(meta.run_id)
@@ -167,7 +167,7 @@ def test_half_an_identity_is_not_written(project_dir: Path) -> None:
 
 
 def test_two_wrappers_on_a_full_disk(project_dir: Path) -> None:
-    """Of two wrappers of one run the second leaves at once, even where the mark of the first could not be written."""
+    """The second of two wrappers of one run exits at once, even if the first could not write its mark."""
     project = Project(str(project_dir))
     meta, lock = make_run(project, make_meta(task="answer ok"))
     directory, session = project.run_dir(meta.run_id), str(project_dir / "session.lock")
@@ -186,7 +186,7 @@ def test_two_wrappers_on_a_full_disk(project_dir: Path) -> None:
 
 
 def test_a_session_is_not_taken_from_a_run_that_may_be_alive(project_dir: Path) -> None:
-    """A wrapper begins with a child session only once its last holder is finished, whoever is at that, and can be
+    """A wrapper starts with an agent session only after the session's last run is finished, by any process, and can be
     stopped until then.
     """
     project = Project(str(project_dir))
@@ -217,7 +217,7 @@ def test_a_session_is_not_taken_from_a_run_that_may_be_alive(project_dir: Path) 
 
 
 def test_a_wrapper_that_fails_says_its_error(project_dir: Path) -> None:
-    """A fault of the wrapper itself is the message of its run, which it finishes before it goes."""
+    """A wrapper that fails finishes its run with its own error as the message, then exits."""
     project = Project(str(project_dir))
     meta, lock = make_run(project)
     os.close(lock)
@@ -236,7 +236,7 @@ def test_a_wrapper_that_fails_says_its_error(project_dir: Path) -> None:
 
 
 def test_a_wrapper_that_fails_where_the_disk_takes_no_more_files(project_dir: Path) -> None:
-    """Its error is the message of its run all the same: it says it in `stderr.log`, which is open already."""
+    """Without free file descriptors a failing wrapper still reports its error, in the open `stderr.log`."""
     project = Project(str(project_dir))
     meta, lock = make_run(project)
     os.close(lock)

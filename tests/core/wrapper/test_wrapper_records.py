@@ -1,4 +1,4 @@
-"""What a run writes when files, directories or disks fail it: its result says so, and is always there."""
+"""A run's records if files, directories or disks fail: its result reports the errors, and always exists."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ pytestmark = pytest.mark.processes
 
 
 def queued_run(engine: Engine, *script: str) -> tuple[RunSnapshot, RunSnapshot]:
-    """Start a run that blocks the only slot, and one that waits for it; answer both."""
+    """Start a run that blocks the only slot and one that waits for it; return both."""
     first = start(engine, "hang")
     started(engine, first)
     return first, start(engine, *script)
 
 
 def test_a_look_at_each_alarm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Records are put right each time the wrapper wakes to look, also if it loaded slowly before the first look."""
+    """Records are repaired each time the wrapper wakes to check, even if it started slowly before the first check."""
     looks: list[float] = []
     kept = Records(str(tmp_path), str(tmp_path / "active"), caps=LogCaps(), written=0, show=lambda _: None)
     monkeypatch.setattr(kept, "look", lambda: looks.append(now))
@@ -66,7 +66,7 @@ def test_a_look_at_each_alarm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_events_that_cannot_be_written(project_dir: Path) -> None:
-    """A directory in the place of events.jsonl is moved aside, and the run's result says so."""
+    """A directory in the place of events.jsonl is moved aside, and the run's result reports it."""
     engine = open_engine(project_dir, max_running=1)
     first, run = queued_run(engine, "answer All the same.")
     events = run_dir(engine, run) / "events.jsonl"
@@ -81,7 +81,7 @@ def test_events_that_cannot_be_written(project_dir: Path) -> None:
 
 
 def test_records_that_vanish(project_dir: Path) -> None:
-    """Log files that somebody removes while they are written change nothing about the result."""
+    """Removing log files while they are written does not change the result."""
     engine = open_engine(project_dir)
     gate = project_dir / "gate"
     run = start(engine, "say One.", f"wait-for {gate}", "answer Two.")
@@ -105,7 +105,7 @@ print(run.run_id)
 
 @pytest.mark.parametrize(("size", "kept"), [(48_000, 24_000), (6_000, 1_000), (1_730, 0)])
 def test_a_limit_on_file_sizes(project_dir: Path, size: int, kept: int) -> None:
-    """Where files may not grow, the result is written with as much of the answer as fits, and says what is missing."""
+    """If files may not grow, the result has as much of the answer as fits, and reports the rest as missing."""
     write_settings()
     task = "say-many 100\nsay-big 100000\nfinish"
     said = subprocess.check_output([sys.executable, "-c", LIMITED, str(size), task], cwd=project_dir, text=True)
@@ -129,7 +129,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 def fill(place: Path) -> None:
-    """Leave no byte free."""
+    """Fill the last free byte."""
     with open(place / "filler", "ab", buffering=0) as file:
         for size in (65536, 4096, 512, 1):
             try:
@@ -140,7 +140,7 @@ def fill(place: Path) -> None:
 
 
 def test_a_full_disk(small_disk: Path) -> None:
-    """On a disk that fills up while the child works, the space kept back holds the whole result."""
+    """If the disk fills up during the run, the reserved space holds the whole result."""
     (small_disk / ".git").mkdir()
     engine = open_engine(small_disk)
     gate = small_disk.parent / "gate"
@@ -170,7 +170,7 @@ def test_no_run_on_a_full_disk(small_disk: Path) -> None:
 
 
 def test_a_lost_run_on_a_full_disk(small_disk: Path) -> None:
-    """A run whose end cannot be written is shown as unknown; it is finished once there is room."""
+    """A run whose result cannot be written is unknown, and is finished once there is room."""
     (small_disk / ".git").mkdir()
     engine = open_engine(small_disk)
     run = start(engine, "hang")
@@ -187,12 +187,12 @@ def test_a_lost_run_on_a_full_disk(small_disk: Path) -> None:
 
 
 def test_a_run_directory_deleted_under_us(project_dir: Path) -> None:
-    """A run that goes with all runs of its project is gone from the list, and its child is ended."""
+    """A run deleted with all runs of its project leaves the list, and its agent is ended."""
     engine = open_engine(project_dir)
     gate = project_dir / "gate"
     run = start(engine, "say One.", f"wait-for {gate}", "say-many 50", "hang")
     pids = started(engine, run)
-    os.rename(engine.project.runs, project_dir / "taken away")  # at once, while the wrapper writes
+    os.rename(engine.project.runs, project_dir / "taken away")  # in one step, while the wrapper writes
     gate.touch()
     wait_until_gone(pids.child_pid, pids.pid)
     assert () == engine.snapshots()
@@ -200,8 +200,8 @@ def test_a_run_directory_deleted_under_us(project_dir: Path) -> None:
 
 
 def test_a_truncated_meta(project_dir: Path) -> None:
-    """A queued run without a second copy whose meta.json breaks starts nothing and fails with words; it can be seen and
-    deleted.
+    """A queued run with a broken meta.json and no second copy starts nothing and fails with an error; it can be shown
+    and deleted.
     """
     engine = open_engine(project_dir, max_running=1)
     first, run = queued_run(engine, "answer ok")
@@ -217,7 +217,7 @@ def test_a_truncated_meta(project_dir: Path) -> None:
 
 
 def test_caps_of_the_logs(project_dir: Path) -> None:
-    """A log that reaches its cap stops there and says so; events go on."""
+    """A log that reaches its cap ends with a note; events continue."""
     engine = open_engine(project_dir, logs={"stdout_mb": 0.01, "stderr_mb": 0.001})
     run = run_to_end(engine, *["complain " + "y" * 100] * 20, "say-many 100", "answer End.")
     for name, most in (("stdout.log", 10_486), ("stderr.log", 1_049)):
@@ -228,7 +228,7 @@ def test_caps_of_the_logs(project_dir: Path) -> None:
 
 
 def test_caps_of_events_and_transcript(project_dir: Path) -> None:
-    """Beyond their caps both say so once; each start of a child, the last text and the end are still written."""
+    """Beyond their caps, events and transcript note it once; agent starts, last text and end are still written."""
     engine = open_engine(project_dir, logs={"events_mb": 0.01, "transcript_mb": 0.002})
     run = run_to_end(engine, "say-many 400", "answer The end of it.")
     events = events_of(engine, run)
@@ -250,14 +250,14 @@ def test_caps_of_events_and_transcript(project_dir: Path) -> None:
 
 
 def test_a_last_text_before_the_cap_is_not_written_twice(project_dir: Path) -> None:
-    """Only what was left out is written at the end."""
+    """Only the omitted part is written at the end."""
     engine = open_engine(project_dir, logs={"events_mb": 0.003})
     run = run_to_end(engine, "say First and last.", *["tool read"] * 30, "finish")
     assert 1 == [type(event).__name__ for event in events_of(engine, run)].count("AssistantText")
 
 
 def test_a_clock_that_goes_back(project_dir: Path) -> None:
-    """With a clock that goes back all the time, durations stay true and events stay in order."""
+    """With a clock that keeps going back, durations stay true and events stay in order."""
     write_settings()
     sitecustomize = (
         "import itertools, runpy, sys, time\n"
@@ -287,7 +287,7 @@ def test_a_clock_that_goes_back(project_dir: Path) -> None:
 def test_what_reads_the_child_cannot_be_loaded(
     project_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: str
 ) -> None:
-    """That is known as soon as the child has been started, which is ended; the run says why."""
+    """If the agent's decoder cannot be loaded, the agent is ended at once, and the run gives the reason."""
     change = f"""
 from subdeck.core.agents.pi.child import PiChild
 import traceback
@@ -304,7 +304,7 @@ PiChild.stream = traceback.print_exception = fail
 
 
 def test_a_fault_of_the_wrapper(project_dir: Path) -> None:
-    """A command that no system call takes ends in a result that names the fault, not in silence."""
+    """A command that no system call accepts ends in a result that names the fault."""
     engine = Engine.open(str(project_dir))
     from tests.factories import make_meta, make_run
 
@@ -320,7 +320,7 @@ def test_a_fault_of_the_wrapper(project_dir: Path) -> None:
 
 
 def test_a_warning_of_the_tools_is_an_event(project_dir: Path) -> None:
-    """What the launch found odd about the tools is the first thing in the events."""
+    """A launch warning about tools is the first event."""
     engine = open_engine(project_dir)
     run = run_to_end(engine, "answer ok", tools=("read", "no_such_tool"))
     if warnings := engine.meta(run.run_id).tools.warnings:
@@ -344,7 +344,7 @@ def test_results_are_for_machines_and_people(project_dir: Path) -> None:
 
 
 def test_a_fault_while_the_child_is_at_work(project_dir: Path) -> None:
-    """A fault of the wrapper after the start is no failure to start: the run says when it began, and what failed."""
+    """A wrapper that fails after the start gives its start time and error, not a failure to start."""
     engine = Engine.open(str(project_dir))
     from tests.factories import make_meta, make_run
 
@@ -367,7 +367,7 @@ def test_a_fault_while_the_child_is_at_work(project_dir: Path) -> None:
 
 
 class Disk:
-    """Stands for `os` in a module that writes: its disk takes `room` bytes, then nothing until it has room again."""
+    """A fake `os` for a module that writes: its disk takes `room` bytes, then nothing until it has room again."""
 
     def __init__(self, room: int) -> None:
         self.room = room
@@ -393,7 +393,7 @@ def disk(monkeypatch: pytest.MonkeyPatch) -> Disk:
 
 
 def test_a_disk_that_is_full_for_a_while(tmp_path: Path, disk: Disk) -> None:
-    """Pieces that the disk refuses are written with a later one, whole and in order, and nothing is said of it."""
+    """Pieces that the disk refuses are written with a later one, whole and in order, without an error."""
     troubles: list[str] = []
     file = AppendedFile(str(tmp_path), "events.jsonl", lambda name, error: troubles.append(name), 1 << 20)
     for piece in (b"first\n", b"second\n", b"third\n"):
@@ -407,7 +407,7 @@ def test_a_disk_that_is_full_for_a_while(tmp_path: Path, disk: Disk) -> None:
 
 
 def test_a_disk_that_is_full_until_the_end(tmp_path: Path, disk: Disk) -> None:
-    """What the disk refuses to the end is missing, and said once; little of it is held meanwhile."""
+    """Pieces refused to the end are missing and reported once, and only few are held in memory."""
     troubles: list[str] = []
     files = [AppendedFile(str(tmp_path), name, lambda name, error: troubles.append(name), 1 << 30) for name in "ab"]
     for file in files:
@@ -426,7 +426,7 @@ def test_a_disk_that_is_full_until_the_end(tmp_path: Path, disk: Disk) -> None:
 
 
 def test_too_many_files_for_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A file that could not be opened at first has all that was written to it."""
+    """A file that could not be opened at first gets all its text later."""
     open_private = files.open_private
 
     def too_many(path: str, flags: int) -> int:
@@ -444,7 +444,7 @@ def test_too_many_files_for_a_while(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_a_place_that_is_taken_while_it_is_restored(project_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Events are written by a later look where a look found another thing in the place of the run's directory."""
+    """If restoring events fails because the run's directory was replaced, a later check writes them."""
     monkeypatch.setattr(_event_file, "AGAIN_S", 0.0)
     run_dir = project_dir / "run"
     run_dir.mkdir()
@@ -466,7 +466,7 @@ def test_a_place_that_is_taken_while_it_is_restored(project_dir: Path, monkeypat
 
 
 def test_a_piece_of_the_sentence_that_is_refused(tmp_path: Path, disk: Disk) -> None:
-    """What is kept of the sentence that is being written has no gap where the disk refused a piece of it."""
+    """The unfinished sentence on disk has no gap after the disk refused a piece of it."""
     file, sentence = WritingFile(str(tmp_path)), Sentence()
     kept: list[str] = []
     for room, text in ((1000, b"So far"), (0, b" so good"), (5, b" and"), (1000, b" so on")):

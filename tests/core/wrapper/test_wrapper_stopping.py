@@ -1,4 +1,4 @@
-"""Stopping: soft, hard, while queued, before the wrapper is up, and by signals that nobody of ours sent."""
+"""Stopping: soft, forced, while queued, before the wrapper is up, and by signals without a request."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from tests.waiting import wait_until
 pytestmark = pytest.mark.processes
 
 FOREVER = 60.0
-"""A grace in seconds that no test waits for: what ends before it did not need it."""
+"""A grace in seconds that no test waits for: a test that ends earlier did not need it."""
 
 
 def ending(run: RunSnapshot) -> tuple[str, str]:
@@ -50,13 +50,13 @@ def ending(run: RunSnapshot) -> tuple[str, str]:
 
 
 def busy(engine: Engine, place: Path, *script: str, **others: Any) -> tuple[RunSnapshot, list[int]]:
-    """Start a child with two processes in sessions of their own; return the run and all their pids."""
+    """Start an agent with two processes in their own sessions; return the run and all their pids."""
     run = start(engine, *script, f"detach {place}/a", f"detach-unmarked {place}/b", "say Working.", "hang", **others)
     return run, [started(engine, run).child_pid, pid_in(place / "a"), pid_in(place / "b")]
 
 
 def test_a_soft_stop_takes_the_whole_tree(project_dir: Path, tmp_path: Path) -> None:
-    """A stop ends the child by TERM and all that it started, and the result says who asked."""
+    """A stop ends the agent and all its processes by TERM, and the result names the requester."""
     engine = open_engine(project_dir, grace_seconds=FOREVER)
     run, pids = busy(engine, tmp_path)
     assert (run.run_id,) == engine.stop([run.run_id])
@@ -72,7 +72,7 @@ def partial_texts(engine: Engine, run: RunSnapshot) -> list[tuple[str, bool]]:
 
 @pytest.mark.parametrize("how", ["stop", "kill", "timeout", "stall", "crash"])
 def test_what_was_being_written_is_kept(project_dir: Path, how: str) -> None:
-    """However a run is ended, the sentence that it was writing is its answer as far as it came, and says so."""
+    """However a run is ended, its answer is the unfinished sentence, marked as incomplete."""
     limits = {"timeout": {"limits": {"timeout": "2s"}}, "stall": {"limits": {"stall": "2s"}}}.get(how, {})
     engine = open_engine(project_dir, **limits)
     end = "die SIGKILL" if how == "crash" else "hang"
@@ -101,7 +101,7 @@ def test_a_stop_between_two_messages_breaks_nothing_off(project_dir: Path) -> No
 
 
 def test_a_child_deaf_to_a_stop(project_dir: Path, tmp_path: Path) -> None:
-    """A child that ignores TERM gets KILL after the grace, with its whole tree; the run was stopped, not killed."""
+    """An agent that ignores TERM gets KILL with its tree after the grace; the run was stopped, not killed."""
     engine = open_engine(project_dir)
     run, pids = busy(engine, tmp_path, "deaf")
     engine.stop([run.run_id])
@@ -111,7 +111,7 @@ def test_a_child_deaf_to_a_stop(project_dir: Path, tmp_path: Path) -> None:
 
 
 def test_a_hard_stop_does_not_wait(project_dir: Path, tmp_path: Path) -> None:
-    """A forced stop kills the whole tree at once, deaf or not, whatever the grace."""
+    """A forced stop kills the whole tree at once, without grace, even if TERM is ignored."""
     engine = open_engine(project_dir, grace_seconds=FOREVER)
     run, pids = busy(engine, tmp_path, "deaf")
     engine.stop([run.run_id], force=True)
@@ -121,7 +121,7 @@ def test_a_hard_stop_does_not_wait(project_dir: Path, tmp_path: Path) -> None:
 
 
 def test_a_soft_stop_becomes_a_hard_one(project_dir: Path, tmp_path: Path) -> None:
-    """Who asks for force after a soft stop gets it, without the rest of the grace."""
+    """A forced stop after a soft one takes effect without the rest of the grace."""
     engine = open_engine(project_dir, grace_seconds=FOREVER)
     run, _ = busy(engine, tmp_path, "deaf")
     engine.stop([run.run_id])
@@ -130,7 +130,7 @@ def test_a_soft_stop_becomes_a_hard_one(project_dir: Path, tmp_path: Path) -> No
 
 
 def test_repeating_a_stop_never_escalates(project_dir: Path, tmp_path: Path) -> None:
-    """A child that takes its time to clean up after TERM is left to it, however often a stop is repeated."""
+    """An agent that cleans up after TERM keeps its grace, however often the stop is repeated."""
     engine = open_engine(project_dir, grace_seconds=FOREVER)
     cleaner = tmp_path / "cleaner.py"
     cleaner.write_text(
@@ -161,7 +161,7 @@ def test_repeating_a_stop_never_escalates(project_dir: Path, tmp_path: Path) -> 
 
 
 def test_the_first_wish_stays(project_dir: Path, tmp_path: Path) -> None:
-    """A later soft stop does not take back force, and does not change who asked."""
+    """A later soft stop neither cancels force nor changes the requester."""
     engine = open_engine(project_dir, max_running=1)
     started(engine, start(engine, "hang"))
     run = start(engine, "answer ok")
@@ -174,7 +174,7 @@ def test_the_first_wish_stays(project_dir: Path, tmp_path: Path) -> None:
 
 
 def test_a_stop_while_queued(project_dir: Path) -> None:
-    """A queued run that is stopped ends at once without having started a child, and the queue goes on."""
+    """A queued run that is stopped ends at once without starting an agent, and the queue continues."""
     engine = open_engine(project_dir, max_running=1)
     first = start(engine, "hang")
     started(engine, first)
@@ -188,7 +188,7 @@ def test_a_stop_while_queued(project_dir: Path) -> None:
 
 
 def test_a_stop_before_the_wrapper_is_up(project_dir: Path, tmp_path: Path) -> None:
-    """A wish that is older than the wrapper is found by it, though no slot is free, and nothing is started."""
+    """A wrapper finds a stop request older than itself, even without a free slot, and starts nothing."""
     engine = open_engine(project_dir, max_running=1)
     started(engine, start(engine, "hang"))
     model = engine.meta(engine.snapshots()[0].run_id)
@@ -210,7 +210,7 @@ def test_a_stop_before_the_wrapper_is_up(project_dir: Path, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT"])
 def test_a_signal_without_a_wish(project_dir: Path, tmp_path: Path, name: str) -> None:
-    """A signal that nobody of ours sent is a soft stop, and the result names it."""
+    """A signal without a stop request is a soft stop, and the result names it."""
     engine = open_engine(project_dir, grace_seconds=FOREVER)
     run, pids = busy(engine, tmp_path)
     os.kill(started(engine, run).pid, getattr(signal, name))
@@ -220,7 +220,7 @@ def test_a_signal_without_a_wish(project_dir: Path, tmp_path: Path, name: str) -
 
 
 def test_a_stop_after_the_end_is_too_late(project_dir: Path) -> None:
-    """A run that has ended is not told to stop, and stays what it is."""
+    """A finished run is not stopped and does not change."""
     engine = open_engine(project_dir)
     run = run_to_end(engine, "answer ok")
     assert () == engine.stop([run.run_id], force=True)
@@ -228,7 +228,7 @@ def test_a_stop_after_the_end_is_too_late(project_dir: Path) -> None:
 
 
 def test_a_child_that_finished_was_not_stopped(project_dir: Path) -> None:
-    """A stop that comes while a finished child is only going away does not take its answer back."""
+    """A stop during the exit of a finished agent does not discard its answer."""
     engine = open_engine(project_dir, grace_seconds=FOREVER)
     run = start(engine, "answer The answer.", "hang")
     wait_until(
@@ -250,7 +250,7 @@ def test_a_child_that_finished_was_not_stopped(project_dir: Path) -> None:
 def test_a_limit_ends_a_run(
     project_dir: Path, tmp_path: Path, limits: dict, script: tuple[str, ...], reason: str
 ) -> None:
-    """A run that oversteps a limit is ended with its tree and says which limit it was."""
+    """A run that exceeds a limit is ended with its tree, and the result names the limit."""
     engine = open_engine(project_dir, limits=limits)
     run = start(engine, f"detach {tmp_path}/a", *script)
     child = started(engine, run).child_pid
@@ -260,7 +260,7 @@ def test_a_limit_ends_a_run(
 
 
 def test_stops_of_many(project_dir: Path) -> None:
-    """Several runs are stopped in one call, queued and running ones alike."""
+    """One call stops several runs, queued and running."""
     engine = open_engine(project_dir, max_parallel=2)
     runs = engine.launch([request("hang")] * 4, background=False)
     ids = [run.run_id for run in runs]
@@ -271,7 +271,7 @@ def test_stops_of_many(project_dir: Path) -> None:
 @pytest.mark.parametrize("force", [False, True])
 @pytest.mark.parametrize("is_written", [True, False], ids=["with runner.json", "without"])
 def test_a_stopped_wrapper_is_reached(project_dir: Path, force: bool, is_written: bool) -> None:
-    """A wrapper that SIGSTOP has stopped is woken to do what it is asked for, even where it could not say who it is."""
+    """A wrapper suspended by SIGSTOP is woken for a stop request, even without runner.json."""
     engine = open_engine(project_dir)
     run = start(engine, "hang")
     pids = started(engine, run)
@@ -287,7 +287,7 @@ def test_a_stopped_wrapper_is_reached(project_dir: Path, force: bool, is_written
 def test_a_request_that_the_disk_does_not_read(
     project_dir: Path, monkeypatch: pytest.MonkeyPatch, for_good: bool
 ) -> None:
-    """A signal counts for itself only once the disk has refused to say several times what it was for."""
+    """A signal counts as the reason only after reading the stop request has failed several times."""
     run_wrappers_with(
         monkeypatch,
         f"""
@@ -311,7 +311,7 @@ artifacts.read_stop = read_stop
 
 
 def test_a_request_without_a_signal(project_dir: Path) -> None:
-    """A wrapper looks for a request by itself: who wrote it may have died before the signal."""
+    """A wrapper checks for a stop request on its own, because the requester may die before the signal."""
     engine = open_engine(project_dir)
     run = start(engine, "hang")
     started(engine, run)
@@ -320,7 +320,7 @@ def test_a_request_without_a_signal(project_dir: Path) -> None:
 
 
 def test_a_request_without_a_signal_in_the_queue(project_dir: Path) -> None:
-    """So does one that waits for its place."""
+    """A queued wrapper checks for a stop request on its own."""
     engine = open_engine(project_dir, max_running=1)
     first, second = start(engine, "hang"), start(engine, "answer ok")
     wait_until(lambda: engine.snapshots([second.run_id])[0].status == "queued", "the second run to wait")
@@ -331,7 +331,7 @@ def test_a_request_without_a_signal_in_the_queue(project_dir: Path) -> None:
 
 
 def test_a_child_that_nothing_ends(project_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A child that no signal reaches any more does not keep its run from its result, which names it."""
+    """An agent that no signal can end does not keep the run from a result, which names the agent."""
     code = """
 import os, subprocess, sys
 from subdeck.core.system import processes, termination

@@ -1,4 +1,4 @@
-"""Taking text out of the app: code blocks, a command, a file that is named."""
+"""Taking text out of the app: code blocks, a command, a named file."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ async def dialog(deck: Deck, kind: type) -> None:
 
 
 async def test_code_block_is_chosen_and_copied() -> None:
-    """Where the answer has code blocks, Y asks which part is wanted; tabs stay, control characters do not."""
+    """If the answer has code blocks, Y asks for the part to copy; tabs stay, control characters do not."""
     async with opened(an_engine(), (80, 24)) as deck:
         await deck.press("Y")
         await dialog(deck, PickScreen)
@@ -55,7 +55,7 @@ async def test_code_block_is_chosen_and_copied() -> None:
 
 @pytest.fixture
 def lent(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
-    """Commands run, and each waits for an Enter, which is to be written to this descriptor."""
+    """Make commands wait for an Enter, to be written to this descriptor."""
     monkeypatch.setenv("SHELL", "/bin/sh")
     (keys, pressed), stdin = os.pipe(), os.dup(0)
     os.dup2(keys, 0)
@@ -73,7 +73,7 @@ def lent(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
 async def test_text_is_piped_to_a_command(
     keys: tuple[str, ...], expected: str, lent: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The command that was typed gets the answer, or the transcript, on its stdin; the next time it is proposed."""
+    """The typed command gets the answer or the transcript on its stdin, and is suggested the next time."""
     async with opened(an_engine("said it")) as deck:
         monkeypatch.setattr(deck.app, "suspend", nullcontext)
         await deck.until_text("said it")
@@ -94,7 +94,7 @@ async def test_text_is_piped_to_a_command(
 
 
 async def test_answer_that_is_not_there_is_not_piped(lent: int) -> None:
-    """Without an answer no command is run, and the reason is said."""
+    """Without an answer no command is run, and the reason is shown."""
     async with opened(an_engine(answer=None)) as deck:
         await deck.press("2", "|")
         await dialog(deck, PipeScreen)
@@ -106,7 +106,7 @@ async def test_answer_that_is_not_there_is_not_piped(lent: int) -> None:
 
 @pytest.mark.parametrize("key", ["|", "o"])
 async def test_nothing_is_run_when_readonly(key: str) -> None:
-    """Who opened the app for looking only starts no command and no editor from it."""
+    """A read-only app starts no command and no editor."""
     async with opened(an_engine(), readonly=True) as deck:
         await deck.press("3", key)
         await deck.until(lambda: deck.toasts, "the refusal")
@@ -114,7 +114,7 @@ async def test_nothing_is_run_when_readonly(key: str) -> None:
 
 
 async def test_file_that_is_named_opens_at_its_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The path under the cursor, seen from where the run works, is opened in the editor."""
+    """The path under the cursor, relative to the run's directory, is opened in the editor."""
     (tmp_path / "src").mkdir()
     (tmp_path / "src/auth.py").write_text("x\n")
     (tmp_path / "src/other.py").write_text("x\n")
@@ -140,7 +140,7 @@ async def test_file_that_is_named_opens_at_its_line(tmp_path: Path, monkeypatch:
 
 
 async def test_line_that_names_no_file_says_so() -> None:
-    """What is not there is not opened."""
+    """A path that does not exist is not opened."""
     async with opened(an_engine("see src/nowhere.py:3")) as deck:
         await deck.until_text("see src")
         await deck.press("3", "o")
@@ -149,7 +149,7 @@ async def test_line_that_names_no_file_says_so() -> None:
 
 
 def test_places(tmp_path: Path) -> None:
-    """Paths are found in prose, diffs, links and arguments; what is no regular file is none."""
+    """Paths are found in prose, diffs, links and arguments, but only of regular files."""
     for name in ("a.py", "-rf", "b c.txt"):
         (tmp_path / name).write_text("")
     os.mkfifo(tmp_path / "pipe")
@@ -179,6 +179,6 @@ def test_places(tmp_path: Path) -> None:
     ],
 )
 def test_editor_is_told_the_line_in_its_own_way(editor: str, expected: tuple[str, ...]) -> None:
-    """An editor that is not known gets the file alone."""
+    """An unknown editor gets only the file, without the line."""
     assert expected == handover._at_line(editor, "/a/b", 7)
     assert ("/a/b",) == handover._at_line(editor, "/a/b", None)

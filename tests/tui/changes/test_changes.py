@@ -1,4 +1,4 @@
-"""What a run changed, on a screen of its own."""
+"""A run's changes, on their own screen."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def screen_of(deck: Deck) -> ChangesScreen:
 
 
 async def test_files_and_their_differences() -> None:
-    """Each file with what came and went, its hunks with the lines' numbers; what has none says why."""
+    """Each file has its added and removed lines, and its hunks with line numbers, or the reason why it has none."""
     async with shown(an_engine(a_run(1, "completed", changes=CHANGES))) as deck:
         await deck.until_text("raise Unauthorized")
         text = deck.screen_text
@@ -93,7 +93,7 @@ async def test_files_and_their_differences() -> None:
 
 
 async def test_moving_by_hunks_and_files() -> None:
-    """The list of files follows the cursor, and says it where there is no further one."""
+    """The list of files follows the cursor, and a message appears after the last one."""
     async with shown(an_engine(a_run(1, "completed", changes=CHANGES))) as deck:
         view = screen_of(deck).view
         await deck.press("]", "]")
@@ -108,7 +108,7 @@ async def test_moving_by_hunks_and_files() -> None:
 
 
 async def test_folding_and_finding() -> None:
-    """A folded file is one row; what is found in it unfolds it."""
+    """A folded file is one row; a search match in it unfolds it."""
     async with shown(an_engine(a_run(1, "completed", changes=CHANGES))) as deck:
         await deck.press("enter")
         await deck.until_text("▸ src/auth.py")
@@ -128,7 +128,7 @@ async def test_folding_and_finding() -> None:
 
 
 async def test_old_and_new_side_by_side() -> None:
-    """On a wide screen at once, else by a key; lines stand against each other."""
+    """A wide screen shows old and new side by side at once, others by a key; matching lines are aligned."""
     async with shown(an_engine(a_run(1, "completed", changes=CHANGES)), (180, 40)) as deck:
         await deck.until_text("raise Unauthorized")
         (row,) = (line for line in deck.screen_text.splitlines() if "token = request.headers" in line)
@@ -166,13 +166,13 @@ async def test_blanks_can_be_left_out() -> None:
     ],
 )
 async def test_where_there_is_no_patch(changes: Changes | None, said: str) -> None:
-    """A clear word in its place."""
+    """Without a patch its place shows the reason."""
     async with shown(an_engine(a_run(1, "completed", changes=changes), "")) as deck:
         await deck.until_text(said)
 
 
 async def test_what_goes_on_is_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The cursor stays on its line of its file."""
+    """The changes of a running run are reloaded, and the cursor stays on its line of its file."""
     monkeypatch.setattr("subdeck.tui.changes._screen.REFRESH_SECONDS", 0.05)
     run = a_run(1)
     engine = an_engine(run)
@@ -188,8 +188,8 @@ async def test_what_goes_on_is_read_again(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 async def test_marks_stay_on_their_hunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A hunk that came above a marked one does not take its mark: what is applied is what was marked. A marked one that
-    changed loses its mark, and is told.
+    """A new hunk above a marked one does not take its mark: exactly the marked hunks are applied. A marked hunk that
+    changes loses its mark, with a message.
     """
     monkeypatch.setattr("subdeck.tui.changes._screen.REFRESH_SECONDS", 0.05)
     run = a_run(1)
@@ -213,7 +213,7 @@ async def test_marks_stay_on_their_hunks(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 async def test_hostile_text_is_drawn_safely() -> None:
-    """Control characters, halves of characters, wide ones, tabs and a line without an end."""
+    """Control, partial and wide characters, tabs and a line without an end are drawn safely."""
     lines = "+\x1b[31mred\x07\n+\tend\r\n+宽宽宽\n+" + "x" * 3_000_000 + "\n"
     patch = f"diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -0,0 +1,4 @@ \x1b]0;t\x07\n{lines}"
     engine = an_engine(a_run(1, "completed", changes=CHANGES), "")
@@ -225,7 +225,7 @@ async def test_hostile_text_is_drawn_safely() -> None:
 
 
 async def test_copying_and_marking() -> None:
-    """A hunk is copied as a patch that can be applied; a mark goes to the next one."""
+    """A hunk is copied as an applicable patch; marking it moves to the next one."""
     async with shown(an_engine(a_run(1, "completed", changes=CHANGES))) as deck:
         await deck.press("]", "]", "y")
         assert deck.app.clipboard.startswith("diff --git a/src/auth.py") and "@@ -40,2 +41,2 @@" in deck.app.clipboard
@@ -248,7 +248,7 @@ async def test_nothing_acts_when_read_only() -> None:
 
 
 async def test_undo_and_help_are_there() -> None:
-    """What was applied is taken back where one looks at it."""
+    """Undo and help work on the changes screen."""
     async with shown(an_engine(a_run(1, "completed", changes=CHANGES))) as deck:
         await deck.press("u")
         await deck.until(lambda: "Nothing to undo." in deck.toasts, "the refusal")
@@ -280,7 +280,7 @@ RUN = a_run(1, "completed", changes=CHANGES)
     ],
 )
 async def test_what_the_keys_take_over(keys: tuple[str, ...], asked: tuple[Operation, str, dict[str, object]]) -> None:
-    """All of it, the file or the hunks under the cursor: the plan is asked for just that, and shown before anything."""
+    """The keys apply the whole run, the file or the hunks under the cursor: exactly that is planned and shown first."""
     engine = an_engine(RUN)
     engine.work.plans[asked[0]] = SubdeckError("this cannot be done here")
     async with shown(engine) as deck:
@@ -320,7 +320,7 @@ async def test_looking_at_it_elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path
 
 
 async def test_an_edited_worktree_is_named_as_such() -> None:
-    """What is shown of a worktree that was edited since its run ended says so, with and without changes."""
+    """A worktree that was edited since its run ended is shown as such, with and without changes."""
     engine = FakeEngine(a_run(1, "completed", changes=Changes(edited=True)))
     async with opened(engine) as deck:
         await deck.press("2", "c")

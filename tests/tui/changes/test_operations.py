@@ -1,4 +1,4 @@
-"""The dialogs by which the work of a run is taken over: they say what will be done before it is."""
+"""The dialogs for applying a run's work: they show the plan before it is executed."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ async def test_the_directory_of_a_plan(home: Path) -> None:
 
 
 async def test_applying() -> None:
-    """The plan is shown; yes does just that, and what takes it back is named."""
+    """The plan is shown, a yes executes it, and the toast names the way to undo it."""
     engine = FakeEngine(a_run(1, "completed"))
     engine.work.plans[APPLY] = APPLIES
     async with opened(engine) as deck:
@@ -51,7 +51,7 @@ async def test_applying() -> None:
 
 
 async def test_what_cannot_be_applied_is_only_read() -> None:
-    """Conflicts are named, and no key does it all the same."""
+    """Conflicts are named, and no key applies them."""
     engine = FakeEngine(a_run(1, "completed"))
     conflict = Conflict("src/a.py", "Merge conflict in src/a.py")
     engine.work.plans[APPLY] = ApplyPlan(
@@ -67,7 +67,7 @@ async def test_what_cannot_be_applied_is_only_read() -> None:
 
 
 async def test_the_message_of_a_merge_is_edited(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is shown, and is what the editor leaves; an empty one is refused."""
+    """A merge uses the message from the editor, and refuses an empty one."""
     engine = FakeEngine(a_run(1, "completed"))
     engine.work.plans[SQUASH] = structs.replace(MERGES, operation=SQUASH)
     edits = iter([(" \n", ""), ("Edited\n", "")])
@@ -85,7 +85,7 @@ async def test_the_message_of_a_merge_is_edited(monkeypatch: pytest.MonkeyPatch)
 
 
 async def test_discarding_several_asks_once() -> None:
-    """One question for all; Enter keeps them."""
+    """Discarding several runs asks once, and Enter keeps them."""
     engine = FakeEngine(a_run(1, "completed"), a_run(2, "completed"))
     plan = DiscardPlan(run_id=run_id(1), run="scout", branch="b", lines=("Removes the worktree.",), directory="/")
     engine.work.plans[DISCARD] = plan
@@ -101,7 +101,7 @@ async def test_discarding_several_asks_once() -> None:
 
 
 async def test_keeping_asks_for_a_name_and_says_what_went_wrong() -> None:
-    """The branch gets the name that was typed; what cannot be planned closes the dialog with the reason."""
+    """The branch gets the typed name; if it cannot be planned, the dialog closes with the reason."""
     engine = FakeEngine(a_run(1, "completed"))
     engine.work.plans[COMMIT] = SubdeckError("nothing is uncommitted")
     async with opened(engine) as deck:
@@ -117,7 +117,7 @@ async def test_keeping_asks_for_a_name_and_says_what_went_wrong() -> None:
 
 
 async def test_a_long_plan_on_a_small_screen() -> None:
-    """All is within reach: the text scrolls, the buttons stay."""
+    """A long plan fits a small screen: the text scrolls, the buttons stay."""
     engine = FakeEngine(a_run(1, "completed"))
     engine.work.plans[MERGE] = structs.replace(MERGES, message="\n".join(f"line {n}" for n in range(60)))
     async with opened(engine, (60, 16)) as deck:

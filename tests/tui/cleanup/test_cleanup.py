@@ -1,4 +1,4 @@
-"""Cleaning up old runs: what the dialog shows, what it asks, what goes and comes back."""
+"""Cleaning up old runs: the dialog's text and questions, the deleted runs, and undo."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ async def dialog_of(deck: Deck) -> CleanUpScreen:
 
 
 async def test_leaving_before_the_runs_were_looked_at(project_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """An answer that comes after the dialog has gone is about nothing: nobody is told of an error."""
+    """A result that arrives after the dialog is closed is dropped without an error."""
     looked, over = threading.Event(), threading.Event()
 
     def look_slowly(project: paths.Project) -> Stock:
@@ -99,7 +99,7 @@ async def write(deck: Deck, field: str, text: str) -> None:
 
 
 async def test_it_shows_what_would_go(project_dir: Path) -> None:
-    """How many runs, the room, the oldest and the newest of them, and what is there at all, as the rules are typed."""
+    """As rules are typed, the dialog shows the number, size, oldest and newest of matching runs, and the total."""
     old = finished(project_dir, 40, task="find [bold]doors[/", kilobytes=3000)
     middle = finished(project_dir, 20, task="second")
     finished(project_dir)
@@ -122,7 +122,7 @@ async def test_it_shows_what_would_go(project_dir: Path) -> None:
 
 
 async def test_to_the_trash_and_back(project_dir: Path) -> None:
-    """ctrl+s asks, y moves all to the trash, and one u brings all of them back."""
+    """ctrl+s asks, y moves all to the trash, and one u restores all of them."""
     finished(project_dir, 40)
     finished(project_dir, 41)
     new = finished(project_dir)
@@ -141,7 +141,7 @@ async def test_to_the_trash_and_back(project_dir: Path) -> None:
 
 
 async def test_cancel_is_the_default_and_loses_nothing(project_dir: Path) -> None:
-    """Enter at the question changes nothing and leads back to the rules as they were typed."""
+    """Enter at the question changes nothing and returns to the rules as typed."""
     finished(project_dir, 40)
     async with deck_on(open_engine(project_dir)) as deck:
         screen = await dialog_of(deck)
@@ -157,7 +157,7 @@ async def test_cancel_is_the_default_and_loses_nothing(project_dir: Path) -> Non
 
 
 async def test_for_good(project_dir: Path) -> None:
-    """Removed for good frees the room at once, says that nothing comes back, and leaves nothing to undo."""
+    """Deleting permanently frees the space at once, with a warning, and leaves nothing to undo."""
     finished(project_dir, 40)
     async with deck_on(open_engine(project_dir)) as deck:
         screen = await dialog_of(deck)
@@ -175,7 +175,7 @@ async def test_for_good(project_dir: Path) -> None:
 
 
 async def test_what_is_spared_and_said(project_dir: Path) -> None:
-    """Runs that go on, and those marked or in need of the operator, are not taken; ends not looked at are said."""
+    """Running, marked and waiting runs are kept; unread results are counted in the dialog."""
     engine = open_engine(project_dir)
     marked, failed, unread = (finished(project_dir, 40) for _ in range(3))
     going_on, lock = make_run(engine.project)
@@ -199,7 +199,7 @@ async def test_what_is_spared_and_said(project_dir: Path) -> None:
 
 
 async def test_what_is_typed_wrong_is_said(project_dir: Path) -> None:
-    """A field that is no number is named, and nothing can be started with it."""
+    """A field that is not a number is named and prevents the clean-up."""
     finished(project_dir, 40)
     async with deck_on(open_engine(project_dir)) as deck:
         screen = await dialog_of(deck)
@@ -214,7 +214,7 @@ async def test_what_is_typed_wrong_is_said(project_dir: Path) -> None:
 
 
 async def test_one_that_is_held_stays(project_dir: Path) -> None:
-    """What cannot go is told, and the others go."""
+    """A run that cannot be deleted is reported, and the others are deleted."""
     import fcntl
 
     held, other = finished(project_dir, 40), finished(project_dir, 41)
@@ -234,7 +234,7 @@ async def test_one_that_is_held_stays(project_dir: Path) -> None:
 
 
 async def test_the_settings_are_where_it_begins(project_dir: Path) -> None:
-    """The fields begin with the rules of the settings."""
+    """The fields start with the rules of the settings."""
     async with deck_on(open_engine(project_dir, retention={"days": 30, "keep": 500, "max_mb": 1.5})) as deck:
         screen = await dialog_of(deck)
         assert [field.value for field in screen.query(Input)] == ["30", "500", "1.5"]
@@ -242,7 +242,7 @@ async def test_the_settings_are_where_it_begins(project_dir: Path) -> None:
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 30)])
 async def test_it_fits(project_dir: Path, size: tuple[int, int]) -> None:
-    """All of the dialog, with everything it can say, is on the screen."""
+    """The dialog fits the screen with all its possible texts."""
     for number in range(3):
         finished(project_dir, 40 + number, task="a task " * 50)
     trashed = finished(project_dir)
@@ -265,11 +265,11 @@ async def test_it_fits(project_dir: Path, size: tuple[int, int]) -> None:
             assert text in words
 
 
-# --- by itself ---------------------------------------------------------------------------------------------------
+# --- automatic clean-up --------------------------------------------------------------------------------------------
 
 
 async def test_the_settings_are_kept_at_the_start(project_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With retention set the app moves old runs to the trash once, says so in one line, and u brings them back."""
+    """With retention set the app moves old runs to the trash once, reports it in one line, and u restores them."""
     monkeypatch.setattr(deck_screen, "STARTUP_CLEANUP_DELAY_S", 0.01)
     old, new = finished(project_dir, 40), finished(project_dir)
     async with deck_on(open_engine(project_dir, retention={"days": 30})) as deck:
@@ -282,7 +282,7 @@ async def test_the_settings_are_kept_at_the_start(project_dir: Path, monkeypatch
 
 
 async def test_the_trash_gives_up_what_is_old(project_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was deleted more than a day ago is removed at the start; without retention no run goes."""
+    """Runs deleted over a day ago are purged at the start; without retention no run is deleted."""
     monkeypatch.setattr(deck_screen, "STARTUP_CLEANUP_DELAY_S", 0.01)
     engine = open_engine(project_dir)
     old, trashed = finished(project_dir, 400), finished(project_dir)
@@ -307,7 +307,7 @@ async def test_read_only_nothing_is_changed(project_dir: Path, monkeypatch: pyte
 
 
 async def test_a_disk_that_refuses_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What goes wrong in the background is said and leaves the app alive."""
+    """A background error is shown and does not end the app."""
     monkeypatch.setattr(deck_screen, "STARTUP_CLEANUP_DELAY_S", 0.01)
     engine = FakeEngine()
 
@@ -338,7 +338,7 @@ async def test_a_disk_that_refuses_is_told(monkeypatch: pytest.MonkeyPatch) -> N
     ],
 )
 def test_rules_are_read(fields: tuple[str, str, str], rule: Retention, problem: str) -> None:
-    """Blank is no rule; what is not a number is refused with what is expected."""
+    """An empty field sets no rule; a field that is not a number is refused with the expected form."""
     typed = dict(zip(("days", "keep", "max_mb"), fields, strict=True))
     if problem:
         with pytest.raises(UsageError, match=problem):
@@ -348,7 +348,7 @@ def test_rules_are_read(fields: tuple[str, str, str], rule: Retention, problem: 
 
 
 def test_rules_are_written_as_they_are_read() -> None:
-    """What the settings say stands in the fields as one would type it."""
+    """The fields show the settings in the form in which a user types them."""
     rule = Retention(0.5, 20, 2000)
     assert written(rule) == {"days": "0.5", "keep": "20", "max_mb": "2000"}
     assert read_rule(written(rule)) == rule
@@ -356,7 +356,7 @@ def test_rules_are_written_as_they_are_read() -> None:
 
 
 def test_room_is_told_honestly() -> None:
-    """The trash frees nothing now, and what lies in it already is named with when it goes."""
+    """The trash frees no space now, and its present content is shown with its purge time."""
     now = 1_800_000_000.0
     run = Stored("20260101-000000-00000a", 5 * MB, now - 40 * DAY)
     trashed = Stored("20260101-000000-00000b", MB, now - 20 * 3600)
@@ -375,7 +375,7 @@ def test_room_is_told_honestly() -> None:
 
 
 async def test_work_that_is_nowhere_else_is_said_and_kept(project_dir: Path) -> None:
-    """Cleaning up spares it and says so; deleting the run by hand names branch and size, and undo finds all of it."""
+    """A clean-up keeps unmerged work with a note; deleting its run names branch and size, and undo restores it."""
     engine = open_engine(make_repository(project_dir))
     meta, tree = make_worktree(engine.project)
     commit(tree)

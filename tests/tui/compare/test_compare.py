@@ -1,4 +1,4 @@
-"""Comparing: two to six runs beside each other, live, and what differs between two."""
+"""Comparing: two to six runs side by side, live, and the differences between two."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CHANGES = Changes(files=1, added=14, removed=3, named=FILES)
 
 
 def mates(*statuses: str, first: int = 1) -> list[RunSnapshot]:
-    """Copies of one task."""
+    """Return attempts of one task."""
     checks = (CheckResult("tests", 0, 14.0), CheckResult("tests", 2, 9.0), CheckResult("tests", 0, 20.0))
     return [
         a_mate(
@@ -60,7 +60,7 @@ async def comparison_of(deck: Deck) -> CompareScreen:
 
 
 async def test_a_group_is_compared() -> None:
-    """The runs that were launched together stand beside each other with all that is said of each."""
+    """Runs launched together are shown side by side, with all facts of each."""
     async with opened(an_engine("completed", "completed", "running"), (120, 30)) as deck:
         screen = await comparison_of(deck)
         assert [run_id(number) for number in (1, 2, 3)] == list(screen.run_ids)
@@ -74,7 +74,7 @@ async def test_a_group_is_compared() -> None:
 
 
 async def test_two_columns_at_a_time() -> None:
-    """On 80 columns two have room; the others come with the keys, and it says which are shown."""
+    """On 80 columns two runs have room; keys show the others, and a line tells which are shown."""
     async with opened(an_engine("completed", "completed", "completed"), (80, 24)) as deck:
         screen = await comparison_of(deck)
         await deck.until_text("1–2 of 3")
@@ -89,7 +89,7 @@ async def test_two_columns_at_a_time() -> None:
 
 
 async def test_it_is_live() -> None:
-    """How a run goes on, what it has changed up to now and how it ends is seen there; that it was deleted, too."""
+    """The comparison updates a run's progress, changes, outcome and deletion."""
     engine = an_engine("running", "running")
     async with opened(engine) as deck:
         await comparison_of(deck)
@@ -104,7 +104,7 @@ async def test_it_is_live() -> None:
 
 
 async def test_marked_runs_of_different_tasks() -> None:
-    """Marked runs go first, and that their tasks differ is said."""
+    """Marked runs are compared first, with a note if their tasks differ."""
     engine = FakeEngine(a_run(1, "completed"), a_run(2, "failed"), a_run(3, "completed"))
     async with opened(engine) as deck:
         deck.main.runs.mark([run_id(1), run_id(2)], True)
@@ -114,7 +114,7 @@ async def test_marked_runs_of_different_tasks() -> None:
 
 
 async def test_a_single_run_is_not_compared() -> None:
-    """It says what to do."""
+    """Comparing a single run explains what to mark."""
     async with opened(FakeEngine(a_run(1, "completed"))) as deck:
         await deck.press("V")
         await deck.until(lambda: deck.toasts, "the word")
@@ -122,7 +122,7 @@ async def test_a_single_run_is_not_compared() -> None:
 
 
 async def test_the_answer_is_opened() -> None:
-    """Enter shows the run in detail, and the comparison is there again afterwards; V closes it."""
+    """Enter shows the run in detail, and returns to the comparison afterwards; V closes it."""
     async with opened(an_engine("completed", "completed")) as deck:
         screen = await comparison_of(deck)
         await deck.press("l", "enter")
@@ -136,7 +136,7 @@ async def test_the_answer_is_opened() -> None:
 
 
 async def test_difference_of_two() -> None:
-    """Of two it is shown at once, of more the other one is asked for; what cannot be compared is said."""
+    """The difference of two runs is shown at once, of more after a choice; a refusal gives the reason."""
     engine = an_engine("completed", "completed", "completed")
     patch = b"diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -1 +1 @@\n-\x1b[31mone\n+two\n"
     found = Difference(run="fixer 1", other="fixer 3", changes=CHANGES, patch=patch, notes=("a note",))
@@ -173,7 +173,7 @@ async def test_difference_of_two() -> None:
 @pytest.mark.parametrize("width", [20, 40, 78, 118, 198])
 @pytest.mark.parametrize("count", [2, 6])
 def test_columns_have_room(width: int, count: int) -> None:
-    """No line is wider than the screen, whatever is written; the current column is always shown."""
+    """No line is wider than the screen, and the current column is always visible."""
     hostile = "列\x1b[2J🙂" * 40
     sides = [
         Side(run=a_run(number, "completed", meta_task=f"{hostile}{number}"), changes=CHANGES, answer=hostile)
@@ -187,7 +187,7 @@ def test_columns_have_room(width: int, count: int) -> None:
 
 
 async def test_one_is_picked() -> None:
-    """One question says all that will be done; only a yes does it."""
+    """Choosing a winner shows one plan, and only a yes executes it."""
     engine = an_engine("completed", "completed")
     note = "nothing is discarded of fixer 1: it has no worktree"
     choice = engine.work.plans[CHOOSE] = ChoicePlan(run_id=run_id(2), run="fixer 2", notes=(note,))
@@ -206,7 +206,7 @@ async def test_one_is_picked() -> None:
 
 
 async def test_what_cannot_be_picked_is_said() -> None:
-    """Nothing is asked then; nor is anything done where the app only looks."""
+    """If no winner can be chosen, the reason is shown without a question; a read-only app refuses."""
     engine = an_engine("completed", "running")
     refusal, advice = "fixer 2 is still running", "wait for its end"
     engine.work.plans[CHOOSE] = ChoicePlan(run_id=run_id(2), run="fixer 2", refusal=refusal, advice=advice)
@@ -225,7 +225,7 @@ async def test_what_cannot_be_picked_is_said() -> None:
 
 
 def test_answers_show_their_markdown() -> None:
-    """Marks are not shown but as styles, and code stands apart from the text."""
+    """An answer shows its markdown as styles, and code apart from the text."""
     answer = "## Fixed\n**Two** races in `a.py`.\n```\nx = 1\n```"
     sides = [Side(run=run, answer=answer) for run in mates("completed", "completed")]
     drawn = lines(sides, 0, 120, datetime.now(UTC))

@@ -1,4 +1,4 @@
-"""What the deck says of the budgets of a day."""
+"""Daily budgets on the deck."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..open_deck import opened
 
 @pytest.mark.parametrize(("spent", "words"), [(6.12, "today $6.12 of $20.00"), (21.0, "$21.00 of $20.00, used up")])
 async def test_the_header_says_what_was_spent_of_the_budget(spent: float, words: str) -> None:
-    """With a budget of the day it takes the place of the sums, with a word where little is left."""
+    """With a daily budget the header shows spending against it instead of sums, with a warning if little is left."""
     engine = FakeEngine(a_run(1, "completed", meta_created_at=now_iso(), usage=Usage(input=3000, cost=0.31)))
     engine.spent_today = Standing("", Spent(spent, 0.0, 20.0, 0), Spent(1.0, 0.0, None, 0))
     async with opened(engine) as deck:
@@ -29,7 +29,7 @@ def stands(spent: float, day: str = "2026-11-23", project: float = 0.0) -> Stand
 
 
 async def test_a_budget_that_is_used_up_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever spent it, without news of this project's runs; in the thread that follows the engine."""
+    """A used-up budget is reported once, even without news of this project's runs; the engine's thread reads it."""
     monkeypatch.setattr(bridge, "SPENDING_S", 0.0)
     engine, threads = FakeEngine(a_run(1)), set[str]()
     engine.spent_today = stands(19.0)
@@ -47,7 +47,7 @@ async def test_a_budget_that_is_used_up_is_told_once(monkeypatch: pytest.MonkeyP
 
 
 def test_each_budget_of_each_day_is_told_once() -> None:
-    """What was used up when the app was opened is no news, nor is what is told already."""
+    """Each day's budget is reported once, unless it was used up before the app was opened."""
     used_up = UsedUp()
     looks = [stands(20.0), stands(20.0, project=5.0), stands(30.0, project=6.0), stands(0.0, "24"), stands(20.0, "24")]
     assert ["", "The project's", "", "", "The day's"] == [used_up.look(one, 0).partition(" budget")[0] for one in looks]

@@ -1,4 +1,4 @@
-"""The main screen: what it shows, and that it stays true while runs change."""
+"""The main screen: its content, which stays true while runs change."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def busy_engine() -> FakeEngine:
 
 @pytest.mark.parametrize("size", SIZES)
 async def test_the_footer_counts_background_runs_alone(size: tuple[int, int]) -> None:
-    """The footer has one form; the header counts all runs and, if it has room, those that somebody waits for."""
+    """The footer has one format; with enough room the header adds runs in a shell, in a parent or unreachable."""
     asks = Request(id="q1", kind=RequestKind.PERMISSION, title="wants to run a command", command="make")
     away = Place(state=PlaceState.OUT_OF_REACH, host="h07")
     engine = FakeEngine(
@@ -83,7 +83,7 @@ async def test_panes_show_what_there_is(size: tuple[int, int]) -> None:
 
 
 async def test_presets_show_origin_and_broken_files() -> None:
-    """A preset has its origin beside it; a file that cannot be used is listed with its reason."""
+    """A preset has its origin beside it; an unusable file is listed with its reason."""
     async with opened(busy_engine()) as deck:
         await deck.until(lambda: deck.main.presets.row_count == 3, "three rows")
         await deck.press("1")
@@ -96,7 +96,7 @@ async def test_presets_show_origin_and_broken_files() -> None:
 
 
 async def test_narrow_screens_stack() -> None:
-    """At 80 columns presets come over the runs by key 1 and go by Escape."""
+    """At 80 columns key 1 opens presets over the runs, and Escape closes them."""
     async with opened(busy_engine(), (80, 24)) as deck:
         assert "Presets" not in deck.screen_text
         await deck.press("1")
@@ -108,7 +108,7 @@ async def test_narrow_screens_stack() -> None:
 
 
 async def test_empty_state_teaches() -> None:
-    """Without presets and runs the screen says where presets live and how to run without one."""
+    """Without presets and runs the screen names the directory of presets and the way to run without one."""
     async with opened(FakeEngine()) as deck:
         await deck.until_text("No presets yet.")
         assert "/src/shop/.pi/subagents" in deck.screen_text
@@ -118,7 +118,7 @@ async def test_empty_state_teaches() -> None:
 
 
 async def test_presets_follow_their_files() -> None:
-    """When a preset file changes, the list is read again and the selection stays on its preset."""
+    """When a preset file changes, the list is reloaded and the selection stays on its preset."""
     engine = busy_engine()
     async with opened(engine) as deck:
         await deck.until(lambda: deck.main.presets.row_count == 3, "three rows")
@@ -131,7 +131,7 @@ async def test_presets_follow_their_files() -> None:
 
 
 async def test_selection_stays_on_its_run() -> None:
-    """New runs and ends above never move the cursor to another run."""
+    """New and finished runs above never move the cursor to another run."""
     engine = FakeEngine(*(a_run(number, "completed") for number in range(40)))
     async with opened(engine, (120, 30)) as deck:
         await deck.press("2", *["j"] * 20)
@@ -147,7 +147,7 @@ async def test_selection_stays_on_its_run() -> None:
 
 
 async def test_a_deleted_selection_goes_to_its_neighbour() -> None:
-    """When the selected run is gone, the one in its row is selected and shown."""
+    """When the selected run is deleted, the run in its row is selected and shown."""
     engine = FakeEngine(*(a_run(number, "completed") for number in (1, 2, 3)))
     async with opened(engine) as deck:
         await deck.press("2", "j")
@@ -157,7 +157,7 @@ async def test_a_deleted_selection_goes_to_its_neighbour() -> None:
 
 
 async def test_counts_follow_at_once() -> None:
-    """The footer counts background runs as they come and go."""
+    """The footer counts background runs as they start and finish."""
     engine = FakeEngine(a_run(1), a_run(2, meta_background=False))
     async with opened(engine) as deck:
         await deck.until_text("bg: 1 running / 1 total")
@@ -168,7 +168,7 @@ async def test_counts_follow_at_once() -> None:
 
 
 async def test_quit_says_what_goes_on() -> None:
-    """Quitting leaves runs alive and answers a line that says so."""
+    """Quitting leaves runs running, with a message about them."""
     engine = FakeEngine(a_run(1), a_run(2))
     async with opened(engine) as deck:
         await deck.press("escape", "escape", "ctrl+c")
@@ -197,7 +197,7 @@ async def test_zoom_gives_the_screen_to_one_pane() -> None:
 
 
 async def test_tab_goes_round_the_panes() -> None:
-    """Tab and Shift+Tab visit presets, runs and transcript, also where presets are hidden."""
+    """Tab and Shift+Tab visit presets, runs and transcript, even if presets are hidden."""
     async with opened(busy_engine(), (80, 24)) as deck:
         visited = []
         for key in ("tab", "tab", "tab", "shift+tab"):
@@ -217,7 +217,7 @@ async def test_tiny_terminal_and_back() -> None:
 
 
 async def test_next_run_that_needs_me() -> None:
-    """`]` goes to a run that failed while watched; looking at it takes it off the list."""
+    """`]` goes to a run that failed during the session; viewing it clears its marker."""
     engine = FakeEngine(a_run(1), a_run(2), a_run(3))
     async with opened(engine) as deck:
         await deck.press("]")
@@ -231,7 +231,7 @@ async def test_next_run_that_needs_me() -> None:
 
 
 async def test_a_run_ends_in_its_transcript() -> None:
-    """The shown run's end is the transcript's last line, and its sentence is gone."""
+    """The shown run's outcome is the transcript's last line, and its unfinished sentence is removed."""
     engine = FakeEngine(a_run(1, sentence="I am writ", last_seq=10))
     engine.write(run_id(1), *some_events())
     async with opened(engine) as deck:
@@ -245,7 +245,7 @@ async def test_a_run_ends_in_its_transcript() -> None:
 
 @pytest.mark.parametrize("size", [(80, 24), (130, 34)])
 async def test_a_hint_can_be_clicked(size: tuple[int, int]) -> None:
-    """A click on a hint of the last line does what its key does, and one beside it nothing."""
+    """A click on a hint of the last line acts like its key, and a click beside it does nothing."""
     async with opened(busy_engine(), size) as deck:
         await deck.until_text("? help")
         last = deck.screen_text.splitlines()[-1]

@@ -1,4 +1,4 @@
-"""The first minute: a run from one key and a sentence, and nothing typed into the wrong place does harm."""
+"""The first minute: a run from one key and a sentence, and misdirected typing does no harm."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SENTENCE = "request what is here"
 
 
 async def test_the_first_run_needs_no_preset() -> None:
-    """Where there is no preset `n`, a sentence and ctrl+s launch a run."""
+    """Without presets `n`, a sentence and ctrl+s launch a run."""
     engine = FakeEngine()
     async with opened(engine, (80, 24)) as deck:
         await deck.until(lambda: deck.main.presets.known.is_set(), "the presets")
@@ -41,7 +41,7 @@ async def test_the_first_run_needs_no_preset() -> None:
 
 @pytest.mark.parametrize("presets", [[], [a_preset(model=None)]])
 async def test_the_only_known_model_is_filled_in(presets: list[object]) -> None:
-    """Where nobody names a model and one is known, the run gets that one."""
+    """If no model is set and only one is known, the run gets that one."""
     engine = FakeEngine(presets=presets)  # type: ignore[arg-type]
     engine.settings = Settings(models=("fake/only",))
     async with opened(engine) as deck:
@@ -54,7 +54,7 @@ async def test_the_only_known_model_is_filled_in(presets: list[object]) -> None:
 
 
 async def test_one_of_several_models_is_not_chosen() -> None:
-    """Which of several models is meant is for the operator to say."""
+    """Among several known models the user has to choose."""
     engine = FakeEngine()
     engine.settings = Settings(models=("fake/one", "fake/two"))
     async with opened(engine) as deck:
@@ -81,7 +81,7 @@ REFUSED = [
 async def test_what_is_typed_for_a_refused_dialog_does_nothing(
     make: Callable[[], FakeEngine], key: str, why: str
 ) -> None:
-    """In the place of the dialog stands why it does not come, until Escape: no letter is taken for a key."""
+    """A refused dialog shows the reason in its place until Escape, and no letter typed there acts as a key."""
     engine = make()
     async with opened(engine) as deck:
         await deck.until(lambda: deck.main.presets.known.is_set(), "the presets")
@@ -103,7 +103,7 @@ async def asked_to_quit(deck: Deck) -> None:
 
 
 async def test_quitting_beside_active_runs_asks() -> None:
-    """With runs alive `q` asks and says that they go on; Enter stays, `y` quits."""
+    """With running runs `q` asks and reports that they continue; Enter stays, `y` quits."""
     engine = FakeEngine(a_run(1), a_run(2, "completed"))
     async with opened(engine, (80, 24)) as deck:
         await asked_to_quit(deck)
@@ -114,7 +114,7 @@ async def test_quitting_beside_active_runs_asks() -> None:
 
 
 async def test_the_answer_quits_and_leaves_runs_alone() -> None:
-    """`y` to the question ends the app; the line that it leaves says what still runs."""
+    """`y` to the question ends the app, and its last line names the runs still running."""
     engine = FakeEngine(a_run(1), a_run(2, "completed"))
     async with opened(engine, (80, 24)) as deck:
         await asked_to_quit(deck)
@@ -124,14 +124,14 @@ async def test_the_answer_quits_and_leaves_runs_alone() -> None:
 
 
 async def test_quitting_an_idle_deck_is_one_key() -> None:
-    """Where nothing runs and nothing was typed just before, `q` quits."""
+    """Without running runs and recent typing, `q` quits."""
     async with opened(FakeEngine(a_run(1, "completed"))) as deck:
         await deck.press("q")
     assert deck.app.return_value == ""
 
 
 async def test_letters_typed_before_do_not_matter_to_an_idle_deck() -> None:
-    """Nothing is lost if `q` quits right behind other keys, also after the help: it asks nothing."""
+    """Without running runs `q` quits right after other keys, even after the help, without a question."""
     async with opened(FakeEngine(a_run(1, "completed"))) as deck:
         await deck.press("?")
         await deck.until_text("Keys")
@@ -142,7 +142,7 @@ async def test_letters_typed_before_do_not_matter_to_an_idle_deck() -> None:
 
 
 async def test_a_letter_of_a_word_is_no_answer() -> None:
-    """With a run alive, a `q` right after other letters asks, and a `y` among letters does not confirm."""
+    """With a running run, a `q` right after other letters asks, and a `y` among letters does not confirm."""
     async with opened(FakeEngine(a_run(1))) as deck:
         await deck.type("jq")
         await deck.until(lambda: isinstance(deck.app.screen, QuitScreen), "the question")
@@ -152,7 +152,7 @@ async def test_a_letter_of_a_word_is_no_answer() -> None:
 
 
 async def test_quitting_with_an_unsent_text_asks() -> None:
-    """A message that was written and not sent is named before it is lost, although no run is active."""
+    """An unsent message is named before quitting discards it, even without running runs."""
     run = a_run(1, "completed", meta_child_session_id="s", meta_session_path="x")
     engine = FakeEngine(run, presets=[a_preset()])
     async with opened(engine) as deck:
@@ -171,7 +171,7 @@ async def test_quitting_with_an_unsent_text_asks() -> None:
 
 @asynccontextmanager
 async def opened_before_presets(engine: FakeEngine) -> AsyncIterator[tuple[Deck, threading.Event]]:
-    """Open the app while its presets are still being read; setting the event lets that end."""
+    """Open the app while its presets are still being read; setting the event ends that."""
     disk, read = threading.Event(), engine.presets
 
     def slow() -> PresetCatalog:
@@ -188,8 +188,8 @@ async def opened_before_presets(engine: FakeEngine) -> AsyncIterator[tuple[Deck,
 
 
 async def test_launching_waits_for_the_presets() -> None:
-    """`n` before the presets are read opens a dialog whose text and launching key go to the highlighted preset; the
-    cursor goes to the run.
+    """`n` before the presets are read opens a dialog whose text and launch key go to the highlighted preset; the cursor
+    goes to the run.
     """
     engine = FakeEngine(presets=[a_preset()])
     async with opened_before_presets(engine) as (deck, disk):
@@ -205,7 +205,7 @@ async def test_launching_waits_for_the_presets() -> None:
 
 
 async def test_presets_that_are_read_while_the_dialog_opens() -> None:
-    """The waiting dialog gives way too where the presets come before it has its fields."""
+    """The waiting dialog is also replaced if presets arrive before it has its fields."""
     engine = FakeEngine(presets=[a_preset()])
     async with opened(engine) as deck:
         await deck.until(deck.main.presets.known.is_set, "the presets")
@@ -218,7 +218,7 @@ async def test_presets_that_are_read_while_the_dialog_opens() -> None:
 
 
 async def test_presets_that_cannot_be_read() -> None:
-    """The waiting dialog, which names only its own keys, gives way to that of a one-off task with the same text."""
+    """If presets cannot be read, the waiting dialog is replaced by one for a one-off task with the same text."""
     engine = FakeEngine()
 
     def refuse() -> PresetCatalog:
@@ -235,7 +235,7 @@ async def test_presets_that_cannot_be_read() -> None:
 
 
 async def test_what_is_typed_while_presets_are_read_stays() -> None:
-    """The dialog that replaces the waiting one has its text, takes what is typed next behind it, and launches."""
+    """The dialog that replaces the waiting one has its text, accepts further typing, and launches."""
     engine = FakeEngine(a_run(1), presets=[a_preset()])
     async with opened_before_presets(engine) as (deck, disk):
         await deck.press("n")

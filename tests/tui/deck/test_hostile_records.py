@@ -1,4 +1,4 @@
-"""The app on real records that are hostile in all they say: no screen has a character that a terminal obeys."""
+"""The app on real records with hostile text in every field: no screen has a terminal control character."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ..open_deck import Deck, opened
 
 @pytest.fixture
 def engine(project_dir: Path) -> Iterator[Engine]:
-    """A project with a hostile preset, a hostile run that ended and one that is held."""
+    """Open a project with a hostile preset, a finished hostile run and a locked one."""
     engine = open_engine(project_dir)
     hostile_preset(project_dir)
     _, lock = hostile_run(engine, ended=True)
@@ -38,7 +38,7 @@ BROKEN_FILES = {
 
 
 async def look(deck: Deck, *keys: str, until: str = "") -> None:
-    """Press keys, wait for what they show, and look at every character of the screen."""
+    """Press keys, wait for their effect, and check every character of the screen."""
     await deck.press(*keys)
     if until:
         await deck.until_text(until)
@@ -49,7 +49,7 @@ async def look(deck: Deck, *keys: str, until: str = "") -> None:
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)] if IS_WHOLE else [(120, 40)])
 async def test_every_screen(engine: Engine, size: tuple[int, int]) -> None:
-    """List, transcript in its views, detail with its tabs, launch dialogs, questions, clean-up, messages, palette."""
+    """The list, all views of transcript and detail, dialogs, questions, clean-up, messages and palette are safe."""
     async with opened(cast("Any", engine), size) as deck:
         await look(deck, until="scout")
         for row in (("g", "j"), ("G",)):  # the first is the head of their group
@@ -100,7 +100,7 @@ async def test_every_screen(engine: Engine, size: tuple[int, int]) -> None:
 
 
 async def test_broken_runs(project_dir: Path) -> None:
-    """Runs whose records say nothing have rows with the reason, beside the others; each opens, and can be deleted."""
+    """Runs with empty or broken records have rows with the reason, and each can be opened and deleted."""
     engine = open_engine(project_dir)
     make_finished(engine.project, make_meta(task="a whole run"))
     for name, content in BROKEN_FILES.items():

@@ -1,4 +1,4 @@
-"""Untrusted text is shown plain: nothing raises, nothing reaches the terminal raw."""
+"""Untrusted text is shown plain: it raises no error and never reaches the terminal raw."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ HOSTILE = [
 
 
 def raw_controls(deck: Deck) -> list[str]:
-    """Control characters that the screen would write besides its own sequences."""
+    """Return control characters that the screen would write besides its own sequences."""
     return [char for char in deck.screen_text if char != "\n" and (ord(char) < 32 or 0x7F <= ord(char) < 0xA0)]
 
 
 @pytest.mark.parametrize("text", HOSTILE)
 async def test_hostile_text_everywhere(text: str) -> None:
-    """Task, preset, message, activity, sentence, events, paths and errors may hold anything."""
+    """Task, preset, message, activity, sentence, events, paths and errors may contain any text."""
     runs = [
         a_run(1, "failed", message=text, meta_task=text, meta_preset=text, meta_resolved_model=text),
         a_run(2, activity=text, sentence=text, meta_task=text, meta_description=text, last_seq=6),
@@ -71,7 +71,7 @@ async def test_hostile_text_everywhere(text: str) -> None:
 
 @pytest.mark.parametrize("text", HOSTILE[:4])
 async def test_pasted_text_is_plain(text: str) -> None:
-    """What is pasted into a task cannot command the terminal."""
+    """Text pasted into a task cannot command the terminal."""
     from textual.events import Paste
 
     async with opened(FakeEngine(), (80, 24)) as deck:
@@ -84,7 +84,7 @@ async def test_pasted_text_is_plain(text: str) -> None:
 
 @pytest.mark.parametrize("pasted", ["one\rtwo", "one\r\ntwo", "one\ntwo"])
 async def test_pasted_lines_stay_lines(pasted: str) -> None:
-    """Terminals send carriage returns for the line breaks of what is pasted."""
+    """The carriage returns that terminals send for pasted line breaks become line breaks."""
     from textual.events import Paste
     from textual.widgets import TextArea
 

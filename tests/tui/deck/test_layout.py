@@ -1,4 +1,4 @@
-"""Sizes: what is shown where, borders that move by key and mouse, and terminals that are hardly there."""
+"""Sizes: the visible panes, borders moved by key and mouse, and tiny terminals."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from ..open_deck import Deck, opened
 
 STATE = "layout.json"
 ROOMY = (160, 40)
-"""Here presets, runs and transcript are all on the screen."""
+"""Room for presets, runs and transcript."""
 TINY = [(1, 1), (2, 2), (20, 5), (10, 40), (300, 3), (5, 80)]
 
 
@@ -45,7 +45,7 @@ def an_engine() -> FakeEngine:
 
 
 def sizes(deck: Deck) -> tuple[int, int]:
-    """Columns of the presets and rows of what is above the transcript."""
+    """Return the columns of the presets and the rows above the transcript."""
     return deck.main.presets.outer_size.width, deck.main.query_one("#above").outer_size.height
 
 
@@ -60,7 +60,7 @@ def remembered() -> dict[str, float | None]:
 @pytest.mark.parametrize("width", [100, 120, 200, 300])
 @pytest.mark.parametrize("share", [None, 0.001, 0.3, 0.999])
 def test_no_pane_beside_another_gets_too_narrow(width: int, share: float | None) -> None:
-    """Whatever was wished, presets and runs keep their least width."""
+    """Presets and runs keep their minimum width for any stored share."""
     columns = presets_width(Shape(presets=share), Room(width, 30))
     assert LEAST_PRESETS <= columns <= width - LEAST_RUNS
 
@@ -68,14 +68,14 @@ def test_no_pane_beside_another_gets_too_narrow(width: int, share: float | None)
 @pytest.mark.parametrize("height", [12, 24, 50, 80])
 @pytest.mark.parametrize("share", [None, 0.001, 0.3, 0.999])
 def test_no_pane_above_another_gets_too_low(height: int, share: float | None) -> None:
-    """Whatever was wished, what is above the transcript and the transcript keep their least height."""
+    """The transcript and the panes above it keep their minimum height for any stored share."""
     room = Room(120, height)
     rows = above_height(Shape(above=share), room)
     assert LEAST_ABOVE <= rows <= room.deck_height - LEAST_TRANSCRIPT
 
 
 def test_a_wish_is_a_share() -> None:
-    """On a terminal twice as large each pane is twice as large, and back again."""
+    """A chosen share scales with the terminal: twice as large makes each pane twice as large, and back again."""
     small, large = Room(120, 32), Room(240, 62)
     shape = with_above(with_presets(Shape(), small, 40), small, 20)
     assert (40, 20) == (presets_width(shape, small), above_height(shape, small))
@@ -91,7 +91,7 @@ def test_a_wish_beyond_the_bound_is_the_bound() -> None:
 
 
 def test_little_room_is_for_the_pane_with_the_keys() -> None:
-    """Below 40 columns or 12 rows the focused pane is alone."""
+    """Below 40 columns or 12 rows only the focused pane is visible."""
     for room in (Room(39, 50), Room(200, 11)):
         assert visible_panes(room, KeyContext.TRANSCRIPT, None, Shape()) == {KeyContext.TRANSCRIPT}
     assert len(visible_panes(Room(40, 12), KeyContext.TRANSCRIPT, None, Shape())) == 2
@@ -111,14 +111,14 @@ def test_little_room_is_for_the_pane_with_the_keys() -> None:
 def test_presets_are_folded_where_runs_need_the_room(
     width: int, place: KeyContext, shape: Shape, panes: set[KeyContext]
 ) -> None:
-    """Below 140 columns they are there while they have the keys, or where the operator gave them a width."""
+    """Below 140 columns presets are shown while focused, or if the user gave them a width."""
     assert visible_panes(Room(width, 30), place, None, shape) == panes
 
 
 @pytest.mark.parametrize("share", [None, 0.001, 0.999])
 @pytest.mark.parametrize("width", [BESIDE, 200, 300])
 def test_no_pane_of_three_gets_too_narrow(width: int, share: float | None) -> None:
-    """With the transcript beside them presets and runs keep their least width, and so does the transcript."""
+    """Beside the transcript, presets and runs keep their minimum width, and so does the transcript."""
     room = Room(width, 50)
     left = left_width(Shape(left=share), room)
     presets = presets_width(Shape(presets=share, left=share), room)
@@ -129,7 +129,7 @@ def test_no_pane_of_three_gets_too_narrow(width: int, share: float | None) -> No
 
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"presets": "x"}', '{"presets": -3, "above": 7}', "\x00"])
 def test_a_state_file_without_sense(text: str) -> None:
-    """It remembers nothing and harms nothing."""
+    """A damaged state file is ignored without an error."""
     file = Path(state_file(), STATE)
     file.parent.mkdir(parents=True)
     file.write_text(text)
@@ -137,14 +137,14 @@ def test_a_state_file_without_sense(text: str) -> None:
 
 
 def test_a_shape_is_read_as_it_was_written() -> None:
-    """Nothing else is left beside the file."""
+    """A shape is read back unchanged, and no other file is left."""
     shape_file().write(Shape(0.25, None))
     assert shape_file().read() == Shape(0.25, None)
     assert [file.name for file in Path(state_file()).iterdir()] == [STATE]
 
 
 async def test_what_was_remembered_last_stays(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whichever thread is the slower one, the shape of the last key is in the file, and nobody hears of the others."""
+    """The file has the shape of the last key, even if an earlier write is slower, and no error is shown."""
     written: list[Shape] = []
     begun, go_on = threading.Event(), threading.Event()
 
@@ -169,7 +169,7 @@ async def test_what_was_remembered_last_stays(monkeypatch: pytest.MonkeyPatch) -
 
 
 async def test_keys_move_the_borders() -> None:
-    """`>` and `<` are for the presets, `-` and `+` for the transcript, `=` resets both; the next app knows it."""
+    """`>` and `<` resize the presets, `-` and `+` the transcript, `=` resets both; the next app has the same sizes."""
     async with opened(an_engine(), ROOMY) as deck:
         columns, rows = sizes(deck)
         await deck.press(">", ">", "<", ">", "-")
@@ -187,7 +187,7 @@ async def test_keys_move_the_borders() -> None:
 
 
 async def test_another_terminal_size_and_back() -> None:
-    """Shares are kept: a terminal made small and large again shows the borders where they were."""
+    """After a terminal is made small and large again the borders are in their old places."""
     async with opened(an_engine(), ROOMY) as deck:
         await deck.press(">", ">", ">", "-", "-")
         before = sizes(deck)
@@ -205,7 +205,7 @@ async def test_another_terminal_size_and_back() -> None:
     ],
 )
 async def test_a_border_that_is_not_there(size: tuple[int, int], key: str, words: str) -> None:
-    """The key says why nothing moves, and nothing is remembered."""
+    """A key for an invisible border gives the reason, and stores nothing."""
     async with opened(an_engine(), size) as deck:
         await deck.press(key)
         assert words in deck.toasts[0]
@@ -221,7 +221,7 @@ async def test_zoomed_panes_have_no_border() -> None:
 
 
 async def test_a_readonly_app_remembers_nothing() -> None:
-    """It resizes, and writes nothing."""
+    """A read-only app resizes panes, but writes nothing."""
     async with opened(an_engine(), ROOMY, readonly=True) as deck:
         columns, _ = sizes(deck)
         await deck.press(">")
@@ -241,7 +241,7 @@ async def drag(deck: Deck, start: tuple[int, int], end: tuple[int, int]) -> None
 
 
 async def test_the_border_beside_is_dragged() -> None:
-    """Either frame line may be held; the keys stay with the pane that has them."""
+    """Either frame line can be dragged, and the focus stays on its pane."""
     async with opened(an_engine(), ROOMY) as deck:
         await deck.press("3")
         columns, rows = sizes(deck)
@@ -255,7 +255,7 @@ async def test_the_border_beside_is_dragged() -> None:
 
 @pytest.mark.parametrize("size", [(120, 30), (80, 24)])
 async def test_the_border_below_is_dragged(size: tuple[int, int]) -> None:
-    """It works stacked too, and stops where a pane would get too low."""
+    """Dragging works with stacked panes too, and stops at the minimum height."""
     async with opened(an_engine(), size) as deck:
         rows = sizes(deck)[1]
         await drag(deck, (40, rows), (40, rows + 3))
@@ -268,7 +268,7 @@ async def test_the_border_below_is_dragged(size: tuple[int, int]) -> None:
 
 
 async def test_the_transcript_stands_beside_the_runs() -> None:
-    """From 180 columns on; its border moves by key and mouse, and the next app knows it."""
+    """From 180 columns on the transcript is beside the runs; its border moves by key and mouse, and is remembered."""
     async with opened(an_engine(), (200, 50)) as deck:
         runs, transcript = deck.main.runs, deck.main.transcript
         assert (runs.region.y, runs.region.bottom) == (transcript.region.y, transcript.region.bottom)
@@ -291,7 +291,7 @@ async def test_the_transcript_stands_beside_the_runs() -> None:
 
 
 async def test_folded_presets_come_with_the_keys() -> None:
-    """At 120 columns they are not there until they are gone to, and the runs have their room; a wish keeps them."""
+    """At 120 columns presets are hidden unless focused, which gives the runs more room; a chosen width keeps them."""
     async with opened(an_engine(), (120, 30)) as deck:
         assert not deck.main.presets.display
         await deck.press("1")
@@ -304,7 +304,7 @@ async def test_folded_presets_come_with_the_keys() -> None:
 
 
 async def test_a_click_beside_a_border_is_a_click() -> None:
-    """It gives the keys to the pane, and moves nothing."""
+    """A click beside a border focuses the pane and moves nothing."""
     async with opened(an_engine(), ROOMY) as deck:
         before = sizes(deck)
         await deck.pilot.click(offset=(5, 3))
@@ -318,7 +318,7 @@ async def test_a_click_beside_a_border_is_a_click() -> None:
 
 @pytest.mark.parametrize("size", [*TINY, (80, 24), (100, 30), (120, 30), (200, 50), (300, 80)])
 async def test_any_size_and_back(size: tuple[int, int]) -> None:
-    """Nothing raises, every pane, the help and a dialog can be opened, and nothing is wider than the terminal."""
+    """At any size nothing raises, every pane, the help and a dialog open, and nothing is wider than the terminal."""
     async with opened(an_engine(), ROOMY) as deck:
         await deck.pilot.resize_terminal(*size)
         await deck.press("1", "2", "3", "z", "j", "escape", "escape", "?", "escape", "n", "escape")
@@ -331,7 +331,7 @@ async def test_any_size_and_back(size: tuple[int, int]) -> None:
 
 @pytest.mark.parametrize(("key", "text"), [("2", "✗"), ("3", "reading"), ("1", "reviewer")])
 async def test_a_tiny_terminal_shows_the_pane_with_the_keys(key: str, text: str) -> None:
-    """At 20x5 that pane has the screen without a frame, and the counts stand below it."""
+    """At 20x5 the focused pane has the screen without a frame, and the counts are below it."""
     async with opened(an_engine(), (20, 5)) as deck:
         await deck.press(key)
         await deck.until_text(text)
@@ -340,7 +340,7 @@ async def test_a_tiny_terminal_shows_the_pane_with_the_keys(key: str, text: str)
 
 
 async def test_narrow_and_low_goes_without_the_header_only_when_it_must() -> None:
-    """At 80x10 the one pane keeps its frame and the header is there; at 80x7 both are gone."""
+    """At 80x10 the single pane keeps its frame and the header is shown; at 80x7 both are hidden."""
     async with opened(an_engine(), (80, 10)) as deck:
         await deck.until_text("─ Runs ─")
         assert "subdeck" in deck.screen_text

@@ -1,4 +1,4 @@
-"""Being told elsewhere than in toasts: the desktop, the list of messages."""
+"""Notifications outside of toasts: on the desktop and in the list of messages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ HOSTILE = "\x1b]0;owned\x07 a;b\nc \x9b31m"
 
 
 def test_what_asks_for_a_notification() -> None:
-    """Each protocol has its own form; another word asks for nothing."""
+    """Each notification protocol has its own form; an unknown one sends nothing."""
     assert notification("osc9", "repo-scout", "31 functions") == "\x1b]9;repo-scout: 31 functions\x07"
     assert notification("osc777", "repo;scout", "31 functions") == "\x1b]777;notify;repo,scout;31 functions\x07"
     assert notification("off", "repo-scout", "31 functions") == ""
@@ -27,7 +27,7 @@ def test_what_asks_for_a_notification() -> None:
 
 @pytest.mark.parametrize("protocol", ["osc9", "osc777"])
 def test_untrusted_text_cannot_end_a_sequence(protocol: str) -> None:
-    """Whatever a run says, the sequence has its own two control characters and no other."""
+    """A run's text adds no control characters to the sequence's own two."""
     sequence = notification(protocol, HOSTILE, HOSTILE * 100)
     controls = [char for char in sequence if ord(char) < 32 or 127 <= ord(char) < 160]
     assert controls == ["\x1b", "\x07"]
@@ -35,7 +35,7 @@ def test_untrusted_text_cannot_end_a_sequence(protocol: str) -> None:
 
 
 def test_a_sequence_passes_through_tmux() -> None:
-    """Inside tmux it is wrapped with doubled escapes; elsewhere it stays as it is."""
+    """Inside tmux a sequence is wrapped with doubled escapes; elsewhere it is unchanged."""
     assert through_tmux("\x1b]9;x\x07", {"TMUX": "/tmp/t,1,0"}) == "\x1bPtmux;\x1b\x1b]9;x\x07\x1b\\"
     assert through_tmux("\x1b]9;x\x07", {}) == "\x1b]9;x\x07"
     assert through_tmux("", {"TMUX": "/tmp/t,1,0"}) == ""
@@ -45,7 +45,7 @@ def test_a_sequence_passes_through_tmux() -> None:
 async def test_the_desktop_is_told_on_request(
     monkeypatch: pytest.MonkeyPatch, desktop: Literal["off", "osc9"], asked: int
 ) -> None:
-    """Ends that come together ask for one notification, where the settings want any."""
+    """Runs finishing together send one notification, if the settings enable any."""
     sent: list[str] = []
     monkeypatch.setattr("subdeck.tui.deck._toasts.write_to_terminal", lambda app, sequence: sent.append(sequence))
     engine = FakeEngine(a_run(1), a_run(2))
@@ -75,7 +75,7 @@ async def messages_shown(deck: Any) -> str:
 
 
 async def test_all_messages_can_be_read_again() -> None:
-    """M lists what toasts said, what was refused and what ended silently."""
+    """M lists toasts, refusals and silent endings."""
     engine = FakeEngine(a_run(1), a_run(2))
     engine.settings = Settings(notifications=Notifications(toasts=False))
     async with opened(engine) as deck:
@@ -89,13 +89,13 @@ async def test_all_messages_can_be_read_again() -> None:
 
 
 async def test_no_messages_yet() -> None:
-    """Before anything was told, the list says so."""
+    """Before any notification the list says that it is empty."""
     async with opened(FakeEngine(a_run(1))) as deck:
         assert "No notifications yet." in await messages_shown(deck)
 
 
 async def test_a_project_that_goes_away(tmp_path: Path) -> None:
-    """A project directory that is moved away is said, once and in the first line, and so is its coming back."""
+    """A moved project directory is reported once and in the first line, and so is its return."""
     root = tmp_path / "shop"
     root.mkdir()
     engine = FakeEngine(a_run(1))
@@ -113,13 +113,13 @@ async def test_a_project_that_goes_away(tmp_path: Path) -> None:
 
 
 async def test_a_project_that_was_never_there() -> None:
-    """Only a change is told."""
+    """Only a change of the project directory is reported."""
     async with opened(FakeEngine(a_run(1))) as deck:
         assert deck.toasts == []
 
 
 async def test_an_end_of_a_newer_schema_is_not_a_failure() -> None:
-    """How it ended is not known here: neither a toast nor the summary says that it failed."""
+    """A run's unknown outcome is reported as a failure neither by toast nor summary."""
     unknown = a_run(1, "failed", newer_schema=2)
     assert unseen_text([unknown, a_run(2, "failed")]) == (
         "While you were away, 2 runs finished: 1 failed, 1 recorded by a newer subdeck."

@@ -1,4 +1,4 @@
-"""The app opened at one run, or so that nothing can be changed from it."""
+"""The app opened at one run, or read-only."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def alone(deck: Deck) -> bool:
     return deck.main.transcript.display and not deck.main.runs.display and not deck.main.presets.display
 
 
-# --- one run by itself -------------------------------------------------------------------------------------------
+# --- one run -----------------------------------------------------------------------------------------------------
 
 
 async def test_a_run_by_itself() -> None:
-    """Its transcript has the screen and is followed; Escape goes to the deck, with the cursor on that run."""
+    """The run's transcript fills the screen and is followed; Escape goes to the deck, with the cursor on that run."""
     async with opened(two_runs(), run_id=run_id(1)) as deck:
         await deck.until_text("Finished reading src/file_2.py")
         assert alone(deck)
@@ -44,7 +44,7 @@ async def test_a_run_by_itself() -> None:
 
 
 async def test_an_old_run_by_itself() -> None:
-    """Until the engine tells of it no other run takes its place, and no key acts on another."""
+    """Until the engine reports the run, no other run takes its place, and no key acts on another."""
     engine = FakeEngine(a_run(2))
     async with opened(engine, run_id=run_id(1)) as deck:
         await deck.press("x")
@@ -56,7 +56,7 @@ async def test_an_old_run_by_itself() -> None:
 
 
 async def test_a_run_by_itself_that_goes_away() -> None:
-    """The header says so and keeps saying it; keys act on no other run; Escape goes to the deck as it is then."""
+    """If the run is deleted, the header keeps reporting that, keys act on no other run, and Escape goes to the deck."""
     engine = two_runs()
     async with opened(engine, run_id=run_id(1)) as deck:
         await deck.until_text("Finished reading src/file_2.py")
@@ -71,7 +71,7 @@ async def test_a_run_by_itself_that_goes_away() -> None:
 
 
 async def test_a_run_by_itself_that_comes_back() -> None:
-    """When its deletion is taken back all is as before."""
+    """If the run is restored, the screen is as before."""
     engine = two_runs()
     async with opened(engine, run_id=run_id(1)) as deck:
         await deck.until_text("Finished reading src/file_2.py")
@@ -82,18 +82,18 @@ async def test_a_run_by_itself_that_comes_back() -> None:
         assert deck.main.run is not None and deck.main.run.run_id == run_id(1)
 
 
-# --- without changing anything -----------------------------------------------------------------------------------
+# --- read-only ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", sorted(CHANGING & BY_ID.keys()))
 def test_what_changes_something_is_refused(name: str) -> None:
-    """Each action that launches, stops, deletes or writes says so, and a read-only deck refuses it."""
+    """Every action that launches, stops, deletes or writes is marked, and a read-only deck refuses it."""
     assert BY_ID[name].changes
     assert BY_ID[name].refusal(ActionContext(run=a_run(1), preset=a_preset(), readonly=True)) == READONLY
 
 
 def test_every_key_that_ends_a_form_changes_something() -> None:
-    """What is bound to ctrl+s in a dialog writes or launches, but where it is only read."""
+    """Every ctrl+s in a dialog writes or launches, except in a dialog for reading only."""
     ends = [
         action.id
         for action in ACTIONS
@@ -104,7 +104,7 @@ def test_every_key_that_ends_a_form_changes_something() -> None:
 
 
 async def test_a_readonly_app() -> None:
-    """The header says it, no end is claimed, keys that change something say why they do not."""
+    """The header of a read-only app says read-only, no result becomes read, and refused keys give the reason."""
     engine = two_runs()
     engine.untold = (a_run(1, "completed"),)
     async with opened(engine, readonly=True) as deck:
@@ -120,7 +120,7 @@ async def test_a_readonly_app() -> None:
 
 
 async def test_a_readonly_footer_and_palette() -> None:
-    """Neither offers what would be refused."""
+    """A read-only footer and palette do not offer refused actions."""
     async with opened(two_runs(), readonly=True) as deck:
         assert "launch" not in deck.screen_text.split("\n")[-1]
         await deck.press(":")
@@ -132,21 +132,21 @@ async def test_a_readonly_footer_and_palette() -> None:
 
 
 def test_a_title_is_plain() -> None:
-    """It says the count and the project, and nothing in them can end the sequence."""
+    """The title has the count and the project, and neither can end the sequence."""
     assert title(Counts(running=2, total=3), "/src/shop") == "subdeck – 2 running – /src/shop"
     assert title(Counts(), "/src/\x1b]0;x\x07sh\nop").isprintable()
 
 
 @pytest.mark.parametrize("term", ["", "dumb", "linux", "vt100"])
 def test_terminals_without_a_title(term: str) -> None:
-    """They get no sequence that they might print."""
+    """Terminals that might print the title's sequence do not get it."""
     assert not has_title({"TERM": term})
     assert has_title({"TERM": "tmux-256color"}) and has_title({"TERM": "xterm"})
 
 
 @pytest.mark.parametrize("wanted", [True, False])
 async def test_the_title_follows_the_count(monkeypatch: pytest.MonkeyPatch, wanted: bool) -> None:
-    """It is told when the count changes and only then; a setting turns it off."""
+    """The title is sent only when the count changes, and a setting disables it."""
     from subdeck.core.config.settings import Notifications
     from subdeck.tui.terminal import escapes
 

@@ -1,4 +1,4 @@
-"""What lies over what one reads, what stays after a deed, what is remembered of the list."""
+"""Stable screens: uncovered dialogs, the state after an action, and the remembered list layout."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from ..sample_runs import a_group
 
 
 async def test_a_dialog_is_not_covered() -> None:
-    """What was told leaves when a dialog opens, and what ends meanwhile is told after it."""
+    """Toasts close when a dialog opens, and endings during the dialog are reported after it."""
     engine = FakeEngine(a_run(1, "failed"), a_run(2), a_run(3))
     async with opened(engine, (80, 24)) as deck:
         engine.tell(a_run(2, "failed", message="401"))
@@ -43,7 +43,7 @@ async def test_a_dialog_is_not_covered() -> None:
 
 
 async def test_answers_do_not_pile_up() -> None:
-    """Three messages at most are on the screen, the newest; one that says the same again stands there once."""
+    """At most three toasts are shown, the newest ones; a repeated text appears once."""
     async with opened(FakeEngine(a_run(1))) as deck:
         for text in ("one", "two", "three", "three", "four"):
             deck.main.notify(text)
@@ -52,7 +52,7 @@ async def test_answers_do_not_pile_up() -> None:
 
 
 def test_ends_alike_are_told_in_one_line() -> None:
-    """Copies that fail for one reason are one line with their number, and no line is longer than asked for."""
+    """Attempts failing for one reason are one line with their number, no longer than the limit."""
     copies = [a_run(number, "failed", message="the agent exited with code 0") for number in (1, 2, 3)]
     told = ends_text([*copies, a_run(4, "completed", message="an answer " * 30)], 36).split("\n")
     assert len(told) == 2
@@ -61,14 +61,14 @@ def test_ends_alike_are_told_in_one_line() -> None:
 
 
 async def click(deck: Deck, place: Offset) -> None:
-    """Press and release as the terminal tells it: Pilot goes past the app."""
+    """Press and release as the terminal reports it: Pilot bypasses the app."""
     for kind in (MouseDown, MouseUp):
         deck.app.post_message(kind(None, *place, 0, 0, 1, False, False, False, *place))
     await deck.pilot.pause()
 
 
 def test_a_toast_names_the_task_of_a_run_without_a_preset() -> None:
-    """The end of a run without a preset is told with its task, shorter where others are told with it."""
+    """A toast names the task of a run without a preset, shortened if it lists other runs."""
     ended = [
         a_run(number, "failed", message="401 no", meta_preset="", meta_task=f"{task} the error paths of the parser")
         for number, task in enumerate(("check", "[b]read"))
@@ -78,7 +78,7 @@ def test_a_toast_names_the_task_of_a_run_without_a_preset() -> None:
 
 
 async def test_a_click_on_a_toast_closes_it_alone() -> None:
-    """It closes the toast and nothing else, also where it is the second press of a double click."""
+    """A click on a toast only closes it, even as the second press of a double click."""
     async with opened(FakeEngine(*(a_run(number) for number in range(1, 9))), (80, 24)) as deck:
         deck.app.notify("done", markup=False)
         await deck.until(lambda: deck.app.screen.query(Toast), "the toast")
@@ -96,7 +96,7 @@ async def test_a_click_on_a_toast_closes_it_alone() -> None:
 
 
 async def test_a_press_where_a_toast_has_just_gone() -> None:
-    """What was aimed at a toast whose time was up hits nothing; a press beside it does."""
+    """A press where a toast has just disappeared does nothing; a press beside it acts."""
     async with opened(FakeEngine(*(a_run(number) for number in range(1, 9))), (80, 24)) as deck:
         deck.app.notify("done", markup=False, timeout=3600)
         await deck.until(lambda: deck.app.screen.query(Toast), "the toast")
@@ -112,7 +112,7 @@ async def test_a_press_where_a_toast_has_just_gone() -> None:
 
 
 async def test_acting_on_a_run_looks_at_it() -> None:
-    """A failed run that is opened or stopped needs nobody any more."""
+    """A failed run that is opened or stopped is marked as read."""
     engine = FakeEngine(a_run(1), a_run(2))
     async with opened(engine) as deck:
         engine.tell(a_run(2, "failed"))
@@ -127,7 +127,7 @@ async def test_acting_on_a_run_looks_at_it() -> None:
 
 
 async def test_sort_and_folds_are_remembered() -> None:
-    """The next app on the project sorts and folds as the last one did."""
+    """The next app on the project has the last one's sorting and folds."""
     runs = (*a_group("completed", "completed"), a_run(9, "completed"))
     async with opened(FakeEngine(*runs)) as deck:
         await deck.press("2", "g", "o")
@@ -143,7 +143,7 @@ async def test_sort_and_folds_are_remembered() -> None:
 
 
 def test_a_list_file_that_is_no_such_thing_remembers_nothing() -> None:
-    """Whatever stands in the file, the list begins in its usual order."""
+    """A damaged list file is ignored, and the list begins in its usual order."""
     memory = list_layout_file("/a")
     memory.write(ListLayout("x", "by cost"))
     for text in ("status:failed", "[]", '{"sort": "by luck"}', '{"folded": [1]}', '"\\ud800"'):
@@ -153,7 +153,7 @@ def test_a_list_file_that_is_no_such_thing_remembers_nothing() -> None:
 
 @pytest.mark.parametrize(("words", "marked"), [("auth", ["Auth", "auth"]), ("Auth", ["Auth"])])
 def test_marks_mind_case_as_the_search_does(words: str, marked: list[str]) -> None:
-    """What is not a match is not marked as one."""
+    """Only a match, by the search's rules for upper and lower case, is highlighted."""
     painter = Painter(lambda _: Style.null())
     painter.highlight(highlighter(words))
     assert painter._words is not None
@@ -162,7 +162,7 @@ def test_marks_mind_case_as_the_search_does(words: str, marked: list[str]) -> No
 
 @pytest.mark.parametrize(("width", "shown"), [(20, False), (80, True)])
 async def test_hardly_any_screen_has_no_column_of_times(width: int, shown: bool) -> None:
-    """At 20 columns the words have them all."""
+    """At 20 columns the transcript has no column of times."""
     async with opened(FakeEngine(a_run(1)), (width, 24)) as deck:
         deck.main.transcript.focus()
         await deck.until(lambda: deck.main.transcript.display, "the transcript")
@@ -171,14 +171,14 @@ async def test_hardly_any_screen_has_no_column_of_times(width: int, shown: bool)
 
 
 def test_a_search_says_how_it_ends() -> None:
-    """At 80 columns the way out of a search stands in the footer."""
+    """At 80 columns the footer shows how to end a search."""
     hints = footer_hints(ActionContext(place=KeyContext.SEARCH, preset=a_preset(), run=a_run(1)))
     shown = {hint.key for hint in fitting(hints, 80 - len(" bg: 12 running / 50 total "))}
     assert {"n", "N", "esc", "?"} <= shown
 
 
 def test_what_is_only_read_is_closed() -> None:
-    """There is nothing to cancel in a detail, a list, the help."""
+    """A detail, a list and the help are closed, not cancelled."""
     assert [
         keys_line(place).split("   ")[-1] for place in (KeyContext.DETAIL, KeyContext.READING, KeyContext.HELP)
     ] == ["esc close"] * 3
@@ -186,7 +186,7 @@ def test_what_is_only_read_is_closed() -> None:
 
 
 def test_hardly_any_list_says_the_state_by_its_sign() -> None:
-    """At 20 columns the preset's name and the time stand in a row, and the sign before them tells the state."""
+    """At 20 columns a row has preset and time, and the sign before them shows the state."""
     row = "".join(text for text, _ in RunRow(a_run(1, "failed"), RowFlags(needs_you=True), layout(20)).cells(NOW))
     assert row.startswith("! ✗ repo-")
     assert row.endswith("0:31")
@@ -194,7 +194,7 @@ def test_hardly_any_list_says_the_state_by_its_sign() -> None:
 
 
 async def test_a_launch_beside_a_run_tells_of_its_answer() -> None:
-    """That `{previous}` can be written stands where it can be written."""
+    """The launch dialog mentions `{previous}` where it can be used."""
     engine = FakeEngine(a_run(1, "completed"))
     async with opened(engine, (80, 24)) as deck:
         await deck.press("N")
@@ -202,7 +202,7 @@ async def test_a_launch_beside_a_run_tells_of_its_answer() -> None:
 
 
 def test_a_zoomed_transcript_says_the_way_back() -> None:
-    """What is shown in full already is not offered, and the key that leads back is."""
+    """A zoomed transcript does not offer zooming, but shows the key to go back."""
     run = a_run(1)
     zoomed = footer_hints(ActionContext(place=KeyContext.TRANSCRIPT, run=run, zoomed=True))
     usual = footer_hints(ActionContext(place=KeyContext.TRANSCRIPT, run=run))

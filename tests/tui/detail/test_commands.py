@@ -1,4 +1,4 @@
-"""Keys in the screen of one run that go to others, or act on the one that is shown."""
+"""Keys in the screen of one run that go to other runs, or act on the shown one."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ async def detail_of(deck: Deck, number: int) -> RunDetailScreen:
 
 
 async def test_neighbours() -> None:
-    """`J` and `K` show the run below and above in the list, in the tab that is open; at the ends nothing happens."""
+    """`J` and `K` show the run below and above in the list, in the same tab; at the ends nothing happens."""
     engine = FakeEngine(*a_group("running", "running", first=3), a_run(1, "completed"), a_run(2, "completed"))
     async with opened(engine) as deck:
         screen = await detail_of(deck, 3)
@@ -40,7 +40,7 @@ async def test_neighbours() -> None:
 
 
 async def test_those_that_need_a_person() -> None:
-    """`]` and `[` go through them, and each one that is shown was looked at."""
+    """`]` and `[` go through the runs that need attention, and each shown run becomes read."""
     engine = FakeEngine(*(a_run(number) for number in range(1, 6)))
     async with opened(engine) as deck:
         await began(deck)
@@ -58,7 +58,7 @@ async def test_those_that_need_a_person() -> None:
 
 
 async def test_stopping_what_is_shown() -> None:
-    """`x` stops the run of the screen, not those that are marked; one that has ended is refused."""
+    """`x` stops the shown run, not the marked ones; a finished run is refused."""
     engine = FakeEngine(a_run(1, meta_runner="process"), a_run(2), a_run(3, "completed"))
     async with opened(engine) as deck:
         await deck.press("space")
@@ -77,7 +77,7 @@ async def test_stopping_what_is_shown() -> None:
 
 @pytest.mark.parametrize(("key", "text"), [("a", "task 1"), ("s", "What should the agent do")])
 async def test_attaching_and_following_up(key: str, text: str) -> None:
-    """`a` shows the transcript of a run without a pane alone, `s` asks for the next task of its conversation."""
+    """`a` zooms the transcript of a run without a pane, `s` asks for the next task of its conversation."""
     ended = a_run(1, "completed", meta_session_path="/s", meta_child_session_id="c", meta_preset="")
     async with opened(FakeEngine(ended, a_run(2))) as deck:
         screen = await detail_of(deck, 1)
@@ -88,7 +88,7 @@ async def test_attaching_and_following_up(key: str, text: str) -> None:
 
 
 async def test_toasts_replace_their_kind() -> None:
-    """What a key says takes the place of what one said before; ends and refusals are of other kinds."""
+    """A key's toast replaces the one before it; endings and refusals are separate kinds."""
     engine = FakeEngine(a_run(1), a_run(2, "completed"))
     async with opened(engine) as deck:
         engine.tell(a_run(1, "failed"))
@@ -105,7 +105,7 @@ async def test_toasts_replace_their_kind() -> None:
 
 @pytest.mark.parametrize("width", [40, 62, 80, 140])
 async def test_help_wraps_at_its_width(width: int) -> None:
-    """No line of the help is broken a second time, and none is shorter than there is room for."""
+    """Lines of the help are wrapped once and use the whole width."""
     async with opened(FakeEngine(a_run(1)), (width, 30)) as deck:
         await deck.press("?")
         await deck.until(lambda: isinstance(deck.app.screen, HelpScreen), "the help")

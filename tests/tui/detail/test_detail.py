@@ -27,7 +27,7 @@ from ..open_deck import Deck, opened
 
 
 class Scene:
-    """A fake engine whose one run has files on the disk."""
+    """A fake engine with one run, whose files are on the disk."""
 
     def __init__(self, project_dir: Path, run: RunSnapshot) -> None:
         self.engine = FakeEngine(run)
@@ -74,7 +74,7 @@ async def tab(deck: Deck, screen: RunDetailScreen, key: str, name: Tab) -> None:
 
 
 async def test_why_a_run_is_not_done(going: Scene) -> None:
-    """The line at the top follows the run: what it waits for, and then how it ended."""
+    """The line at the top follows the run: the reason for waiting, then the outcome."""
     going.write(
         RunStarted(seq=1, ts=stamp(1), pid=1, child_pid=2, attempt=1, max_attempts=1),
         ToolCall(seq=2, ts=stamp(2), tool_call_id="1", tool_name="bash", args={"command": "pytest -q tests/parser"}),
@@ -90,7 +90,7 @@ async def test_why_a_run_is_not_done(going: Scene) -> None:
 
 
 async def test_keys_go_through_the_tabs(over: Scene) -> None:
-    """1 to 8 open the tabs, left and right and tab go round, escape goes back to the deck."""
+    """1 to 8 open the tabs, left, right and tab go round, escape goes back to the deck."""
     async with opened(over.engine, (80, 24)) as deck:
         screen = await detail_of(deck)
         assert "[2 Answer]" in deck.screen_text
@@ -108,7 +108,7 @@ async def test_keys_go_through_the_tabs(over: Scene) -> None:
 
 
 async def test_the_answer_is_rendered(over: Scene) -> None:
-    """Markdown is laid out, a link is only its text, and y copies the answer as it was written."""
+    """Markdown is laid out, a link is only its text, and y copies the answer unchanged."""
     async with opened(over.engine, (80, 24)) as deck:
         await detail_of(deck)
         await deck.until_text("• auth.py is the place, see it (https://example.org)")
@@ -119,7 +119,7 @@ async def test_the_answer_is_rendered(over: Scene) -> None:
 
 
 async def test_a_partial_answer_says_so(going: Scene) -> None:
-    """While the run goes on the tab shows what there is, and that it is not all."""
+    """While a run is running the tab shows its partial answer, marked as partial."""
     going.write(AssistantText(seq=1, ts=stamp(1), text="I look at the doors."))
     async with opened(going.engine, (80, 24)) as deck:
         screen = await detail_of(deck)
@@ -131,7 +131,7 @@ async def test_a_partial_answer_says_so(going: Scene) -> None:
 
 
 async def test_an_error_stands_above_what_was_found(project_dir: Path) -> None:
-    """A failed run shows its error and what it had found."""
+    """A failed run shows its error above its findings."""
     scene = Scene(project_dir, a_run(1, "failed", message="401"))
     scene.end("half of it", RunReason.MODEL_ERROR, error_message="401 [bold]no key[/")
     async with opened(scene.engine, (80, 24)) as deck:
@@ -141,7 +141,7 @@ async def test_an_error_stands_above_what_was_found(project_dir: Path) -> None:
 
 
 async def test_a_huge_answer_is_shown_as_it_is(project_dir: Path) -> None:
-    """Above the limit the text is not rendered, so that it comes at once."""
+    """Above the limit the text is not rendered, so that it appears at once."""
     scene = Scene(project_dir, a_run(1, "completed"))
     scene.end("**bold** words\n" * 20_000)
     async with opened(scene.engine, (80, 24)) as deck:
@@ -152,7 +152,7 @@ async def test_a_huge_answer_is_shown_as_it_is(project_dir: Path) -> None:
 
 
 async def test_prompt_and_system_prompt(over: Scene) -> None:
-    """What the agent was given, each attempt of it, and the system prompt with how it was joined."""
+    """Each attempt's prompt is shown, and the system prompt with the way it was combined."""
     for name, text in (
         ("prompt.md", "the task\n" * 3),
         ("prompt-2.md", "once more"),
@@ -176,7 +176,7 @@ async def test_prompt_and_system_prompt(over: Scene) -> None:
 
 
 async def test_facts_in_two_columns(project_dir: Path) -> None:
-    """What was decided and how it ended stands in words."""
+    """Launch settings and outcome are shown in words."""
     project = Project(str(project_dir))
     meta = make_meta(
         run_id(1),
@@ -231,7 +231,7 @@ def row_of(number: int) -> Sequence[str]:
 
 
 async def test_a_big_record_is_read_in_pieces(over: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While usage is being read the tab says how far it is, and then shows all."""
+    """While usage is being read the tab shows its progress, and then all rows."""
     monkeypatch.setattr("subdeck.core.run.fold.PIECE", 300_000)
     over.write(*(used(number) for number in range(1, 9001)))
     shown: list[str] = []
@@ -253,7 +253,7 @@ async def test_a_big_record_is_read_in_pieces(over: Scene, monkeypatch: pytest.M
 
 
 async def test_files(over: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Name, size and age of each; y copies the path, Enter shows the file in the pager."""
+    """Each file has name, size and age; y copies the path, Enter shows the file in the pager."""
     (over.run_dir / "a [bold]odd\x1b[2J name").write_text("x" * 5000)
     (over.run_dir / "pipe").mkdir()
     opened_paths: list[str] = []
@@ -271,7 +271,7 @@ async def test_files(over: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_a_pager_that_is_not_there(over: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What keeps a file from being opened is said, and the screen stays."""
+    """If a file cannot be opened, the reason is shown and the screen stays."""
     monkeypatch.setattr(run_detail, "page_file", lambda app, path: "No pager found")
     async with opened(over.engine, (80, 24)) as deck:
         screen = await detail_of(deck)
@@ -283,7 +283,7 @@ async def test_a_pager_that_is_not_there(over: Scene, monkeypatch: pytest.Monkey
 
 
 async def test_the_transcript_opens_on_the_deck(over: Scene) -> None:
-    """Tab 1 shows the end of the transcript; Enter leaves for the deck's own, which has the whole screen then."""
+    """Tab 1 shows the end of the transcript; Enter opens the deck's own, zoomed."""
     (over.run_dir / paths.TRANSCRIPT).write_text("".join(f"line {number}\n" for number in range(40_000)))
     async with opened(over.engine, (80, 24)) as deck:
         screen = await detail_of(deck)
@@ -296,7 +296,7 @@ async def test_the_transcript_opens_on_the_deck(over: Scene) -> None:
 
 
 async def test_a_text_that_grows_is_followed(going: Scene) -> None:
-    """At its end the view follows; scrolled up it stays."""
+    """At the end of a growing text the view follows; scrolled up it stays."""
     log = going.run_dir / paths.TRANSCRIPT
     log.write_text("".join(f"line {number}\n" for number in range(100)))
     async with opened(going.engine, (80, 24)) as deck:
@@ -315,7 +315,7 @@ async def test_a_text_that_grows_is_followed(going: Scene) -> None:
 
 
 async def test_a_deleted_run_is_told(going: Scene) -> None:
-    """When the run is deleted meanwhile the screen says so and stays; it goes on when the run comes back."""
+    """If the run is deleted the screen reports it and stays; it continues when the run is restored."""
     async with opened(going.engine, (80, 24)) as deck:
         await detail_of(deck)
         going.engine.tell(removed=[going.run.run_id])
@@ -329,7 +329,7 @@ async def test_a_deleted_run_is_told(going: Scene) -> None:
 
 
 async def test_a_run_without_files(project_dir: Path) -> None:
-    """Whatever is missing is said, and nothing raises."""
+    """Missing files are reported, and nothing raises."""
     engine = FakeEngine(a_run(1, "completed"))
     engine.project = Project(str(project_dir))
     async with opened(engine, (80, 24)) as deck:
@@ -349,7 +349,7 @@ async def test_a_run_without_files(project_dir: Path) -> None:
 
 @pytest.mark.parametrize("text", HOSTILE)
 async def test_hostile_texts(project_dir: Path, text: str) -> None:
-    """Return, prompt, transcript, events and facts may hold anything."""
+    """Return, prompt, transcript, events and overview may contain any text."""
     scene = Scene(project_dir, a_run(1, "failed", message=text, meta_task=text, meta_preset=text))
     body = text.encode("utf-8", "surrogatepass")
     for name in (paths.PROMPT, paths.SYSTEM_PROMPT, paths.TRANSCRIPT, paths.EVENTS):
@@ -366,7 +366,7 @@ async def test_hostile_texts(project_dir: Path, text: str) -> None:
 
 
 async def test_it_fits_a_tiny_terminal(over: Scene) -> None:
-    """At 20x5, and back, it is still there."""
+    """The detail survives a terminal made 20x5 and large again."""
     async with opened(over.engine, (80, 24)) as deck:
         await detail_of(deck)
         await deck.pilot.resize_terminal(20, 5)
@@ -377,7 +377,7 @@ async def test_it_fits_a_tiny_terminal(over: Scene) -> None:
 
 
 def test_nothing_is_started_by_looking(project_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A look at a run spawns no process."""
+    """Viewing a run starts no process."""
     from subdeck.tui.detail._reader import DetailReader
 
     def refuse(*_: object, **__: object) -> None:

@@ -1,6 +1,6 @@
 """Every dialog fits 80x24: its frame, its buttons and the keys that end it are on the screen.
 
-A dialog that is added gets a line in `WAYS`; until then the test that looks for all of them names it.
+A new dialog needs a line in `WAYS`; until then the test for completeness names it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ first minute open the others."""
 
 
 def an_engine() -> FakeEngine:
-    """A deck on which each dialog can be opened, and on which much is to be said."""
+    """Return an engine with something to show in each dialog."""
     engine = FakeEngine(
         a_run(1, "completed", meta_task=LONG, message=LONG),
         a_run(2, "failed", message=LONG),
@@ -60,7 +60,7 @@ def an_engine() -> FakeEngine:
 
 
 def dialogs() -> set[str]:
-    """Names of the dialogs that there are."""
+    """Return the names of all dialogs."""
     package = subdeck.tui
     modules = [importlib.import_module(found.name) for found in pkgutil.walk_packages(package.__path__, "subdeck.tui.")]
     return {
@@ -72,12 +72,12 @@ def dialogs() -> set[str]:
 
 
 def test_every_dialog_is_looked_at() -> None:
-    """A dialog without a way to it is named here."""
+    """Every dialog has keys that open it in these tests."""
     assert dialogs() == WAYS.keys() | ELSEWHERE
 
 
 def frame_of(deck: Deck) -> Widget:
-    """The dialog itself; where it has no frame, all of the screen."""
+    """Return the dialog's frame, or the whole screen for a dialog without one."""
     return next(iter(deck.app.screen.query(".dialog")), deck.app.screen)
 
 
@@ -110,7 +110,7 @@ async def test_it_fits(name: str) -> None:
 
 @pytest.mark.parametrize("name", WAYS)
 async def test_escape_closes_it(name: str) -> None:
-    """What was there before is there again, and nothing has happened."""
+    """Escape returns to the screen before the dialog without any effect."""
     engine = an_engine()
     async with opened(engine, (80, 24)) as deck:
         await shown(deck, name)
@@ -133,7 +133,7 @@ async def test_it_stands_a_tiny_terminal(name: str) -> None:
 
 
 async def test_the_deck_is_seen_around_a_dialog() -> None:
-    """Whoever draws it first: what a test drew without the deck below stayed so in the terminal."""
+    """The deck is visible around a dialog, even if the dialog is drawn first."""
     async with opened(an_engine()) as deck:
         await deck.press("q")
         deck.app.screen.refresh()

@@ -1,4 +1,4 @@
-"""A screen that is closed before its data has been read: what comes then is dropped without a word."""
+"""A screen closed before its data has been read drops the result silently."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ..open_deck import Deck, opened
 
 
 def held(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str) -> tuple[threading.Event, threading.Event]:
-    """Hold a call back; return what is set when it has begun, and what lets it continue."""
+    """Delay a call; return one event for its start and one that lets it continue."""
     begun, gate, original = threading.Event(), threading.Event(), getattr(owner, name)
 
     def waiting(*args: Any, **kwargs: Any) -> Any:
@@ -70,7 +70,7 @@ async def test_what_is_read_for_a_closed_screen(
 
 
 async def test_leaving_a_launch_that_was_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Escape before the engine is told to launch launches nothing and keeps the text, as without the attempt."""
+    """Escape before the engine gets the launch cancels it and keeps the text."""
     engine = FakeEngine(presets=[a_preset("scout")])
     begun, gate = held(monkeypatch, launch, "read_facts")
     async with opened(engine) as deck:
@@ -89,12 +89,12 @@ async def test_leaving_a_launch_that_was_not_sent(monkeypatch: pytest.MonkeyPatc
 
 
 class OneThread(ThreadPoolExecutor):
-    """The only thread of the app from `begin` on, busy until `end`."""
+    """The app's only thread from `begin` on, busy until `end`."""
 
     def __init__(self) -> None:
         super().__init__(1)
         self.asked = 0
-        """How many calls have been handed to it."""
+        """The number of calls handed to the thread."""
         self._gate = threading.Event()
 
     def submit(self, *args: Any, **kwargs: Any) -> Future[Any]:
@@ -106,13 +106,13 @@ class OneThread(ThreadPoolExecutor):
         asyncio.get_running_loop().set_default_executor(self)
 
     def end(self) -> None:
-        """Do what was asked for."""
+        """Execute the waiting calls."""
         self._gate.set()
         self.shutdown()
 
 
 async def test_a_draft_outlives_an_app_that_ends_at_once() -> None:
-    """It is written even if all threads are busy when the operator quits."""
+    """A draft is written even if all threads are busy when the user quits."""
     engine, thread = FakeEngine(presets=[a_preset("scout")]), OneThread()
     async with opened(engine) as deck:
         await deck.press("n")
@@ -127,7 +127,7 @@ async def test_a_draft_outlives_an_app_that_ends_at_once() -> None:
 
 
 async def test_a_stop_outlives_an_app_that_ends_at_once() -> None:
-    """What an operator has asked for right before quitting is done."""
+    """A stop requested right before quitting is executed."""
     engine, thread = FakeEngine(a_run(1)), OneThread()
     async with opened(engine) as deck:
         await deck.until(lambda: deck.main.run, "the run")

@@ -1,4 +1,4 @@
-"""An app whose workers fail or hang says so, and continues with what is on disk by then."""
+"""An app with failed or hung workers reports that, and then continues with the state on disk."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ from ..open_deck import Deck, opened
 
 
 class Time:
-    """The app's running time, which a test moves."""
+    """The app's running time, controlled by a test."""
 
     def __init__(self, supervisor: Supervisor) -> None:
         self._supervisor = supervisor
         self.now = supervisor.clock()
         supervisor.clock = lambda: self.now
-        supervisor.tick()  # what has passed since its last one is not to be the first step's
+        supervisor.tick()  # the time since the last tick does not count for the first step
 
     def move(self, seconds: float) -> None:
-        """Let time pass in steps as the event loop does."""
+        """Let time pass in steps like the event loop."""
         for _ in range(round(seconds / TICK_S)):
             self.now += TICK_S
             self._supervisor.tick()
 
 
 async def recover(deck: Deck, time: Time) -> None:
-    """Let the next attempt be made, and wait until nothing is said to have stopped."""
+    """Trigger the next attempt, and wait until no worker is reported as stopped."""
 
     def is_well() -> bool:
         time.move(TICK_S)
@@ -47,7 +47,7 @@ async def recover(deck: Deck, time: Time) -> None:
 
 
 async def test_updates_that_fail_are_resumed() -> None:
-    """One second after a failure the first line says why and when it is tried again; then the rows are as on disk."""
+    """After a second the first line gives a failure's reason and its next attempt; then the rows match the disk."""
     engine = FakeEngine(a_run(1), a_run(2), a_run(3, "completed"))
     async with opened(engine) as deck:
         bridge = deck.main.bridge
@@ -65,7 +65,7 @@ async def test_updates_that_fail_are_resumed() -> None:
 
 
 async def test_updates_that_hang_are_resumed() -> None:
-    """After three seconds without a beat a fresh worker takes over; what the hung one brings later is ignored."""
+    """After three seconds without a tick a new worker starts, and later results of the hung one are ignored."""
     engine = FakeEngine(a_run(1), a_run(2), a_run(3, "completed"))
     gate = threading.Event()
     async with opened(engine) as deck:
@@ -88,7 +88,7 @@ async def test_updates_that_hang_are_resumed() -> None:
 
 
 async def expect_equal_rows(deck: Deck, engine: FakeEngine) -> None:
-    """Expect the rows to be as on disk, and the one end to have been reported once."""
+    """Expect the rows to match the disk, and the one ending to have been reported once."""
     store = deck.main.run_store
     await deck.until(lambda: {run.run_id: run for run in store.runs} == engine.runs, "equal rows")
     await deck.until(lambda: engine.claimed == [run_id(1)], "the claim")
@@ -97,7 +97,7 @@ async def expect_equal_rows(deck: Deck, engine: FakeEngine) -> None:
 
 
 async def test_another_screen_shows_a_toast() -> None:
-    """On a screen that hides the first line a toast says once which worker has stopped."""
+    """On a screen that hides the first line a toast reports once which worker has stopped."""
     engine = FakeEngine(a_run(1))
     async with opened(engine) as deck:
         time = Time(deck.main.bridge.supervisor)
@@ -111,7 +111,7 @@ async def test_another_screen_shows_a_toast() -> None:
 
 
 async def test_a_suspended_app_has_no_hung_workers() -> None:
-    """Time that passed while the event loop stood still does not count against a worker."""
+    """Time during which the event loop stood still does not count against a worker."""
     engine = FakeEngine(a_run(1))
     async with opened(engine) as deck:
         time = Time(deck.main.bridge.supervisor)
@@ -140,7 +140,7 @@ WORKERS: dict[str, tuple[Any, str, Callable[[Deck], object], str]] = {
 @pytest.mark.parametrize("fault", ["fails", "hangs"])
 @pytest.mark.parametrize("worker", WORKERS)
 async def test_each_worker_is_restarted(monkeypatch: pytest.MonkeyPatch, worker: str, fault: str) -> None:
-    """A worker that fails or hangs is named in the banner, done again after a while, and then does its work."""
+    """A failed or hung worker is named in the banner, restarted after a while, and then does its work."""
     owner, name, ask, banner = WORKERS[worker]
     engine = FakeEngine(a_run(1), a_run(2, meta_runner=RunnerKind.PROCESS))
     original, gate, calls, done = getattr(owner, name), threading.Event(), list[int](), list[int]()
@@ -172,7 +172,7 @@ async def test_each_worker_is_restarted(monkeypatch: pytest.MonkeyPatch, worker:
 
         def is_reported() -> bool:
             following = deck.main.bridge._following
-            if following._beat_at == deck.main.bridge.supervisor.now:  # only the worker under test is to fail
+            if following._beat_at == deck.main.bridge.supervisor.now:  # only the worker under test fails
                 time.move(TICK_S)
             return banner in deck.main._header.stopped
 
@@ -184,7 +184,7 @@ async def test_each_worker_is_restarted(monkeypatch: pytest.MonkeyPatch, worker:
 
 
 def test_each_failure_in_a_row_waits_longer() -> None:
-    """Attempts are made after 2, 4, 8, 16 and 30 seconds, and after 2 again once a minute has passed in order."""
+    """Attempts are made after 2, 4, 8, 16 and 30 seconds, and after 2 again once a minute has passed normally."""
     told: list[str] = []
     now = 0.0
     supervisor = Supervisor(told.append, lambda: now)

@@ -1,4 +1,4 @@
-"""What is done with runs on hosts: given up, stopped, deleted, attached to, also while a host is out of reach."""
+"""Actions on runs on hosts, even unreachable ones: abandon, stop, delete, attach."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from ..runs.test_host_column import a_remote_run
 
 
 def an_engine(*, elsewhere: bool = True) -> FakeEngine:
-    """A run on h07, and one of this machine that is older."""
+    """Return an engine with a run on h07, and an older one of this machine."""
     return FakeEngine(a_run(1, "completed"), a_remote_run(2, elsewhere=elsewhere))
 
 
 async def confirmed(deck: Deck, key: str, answer: str = "y") -> str:
-    """Press a key that asks, and answer; return what was asked."""
+    """Press a key that asks, and confirm; return the question."""
     await deck.press(key)
     await until_screen(deck, ConfirmScreen)
     await deck.until(lambda: "…" not in deck.screen_text.splitlines()[10], "the question")
@@ -34,7 +34,7 @@ async def confirmed(deck: Deck, key: str, answer: str = "y") -> str:
 
 
 async def test_a_run_is_given_up() -> None:
-    """After a question that says what it means a run whose host is out of reach ends as lost."""
+    """After a question that explains it, an abandoned run on an unreachable host ends as lost."""
     engine = an_engine()
     async with opened(engine) as deck:
         asked = await confirmed(deck, "U")
@@ -45,7 +45,7 @@ async def test_a_run_is_given_up() -> None:
 
 
 async def test_nothing_is_given_up_without_a_yes() -> None:
-    """The question can be left."""
+    """Leaving the question abandons nothing."""
     engine = an_engine()
     async with opened(engine) as deck:
         await confirmed(deck, "U", "n")
@@ -62,7 +62,7 @@ async def test_nothing_is_given_up_without_a_yes() -> None:
     ],
 )
 async def test_what_is_not_given_up(engine: FakeEngine, readonly: bool, expected: str) -> None:
-    """A run that can be stopped, or has ended, is not given up, and nothing is in an app that changes nothing."""
+    """A run that can be stopped or has ended is not abandoned, and neither is any run in a read-only app."""
     async with opened(engine, readonly=readonly) as deck:
         await deck.press("U")
         await deck.until(lambda: deck.toasts, "the reason")
@@ -71,7 +71,7 @@ async def test_what_is_not_given_up(engine: FakeEngine, readonly: bool, expected
 
 
 async def test_marked_runs_are_given_up() -> None:
-    """Of the marked runs those are given up whose hosts are out of reach."""
+    """Of the marked runs only the ones on unreachable hosts are abandoned."""
     engine = FakeEngine(a_remote_run(1, elsewhere=True), a_remote_run(2), a_remote_run(3, elsewhere=True))
     async with opened(engine) as deck:
         await deck.press("asterisk")
@@ -81,7 +81,7 @@ async def test_marked_runs_are_given_up() -> None:
 
 
 async def test_a_stop_waits_for_the_host() -> None:
-    """Who stops a run whose host is out of reach is told when that reaches it."""
+    """After a stop of a run on an unreachable host, a toast reports when it will take effect."""
     engine = an_engine()
     async with opened(engine) as deck:
         await confirmed(deck, "x")
@@ -91,7 +91,7 @@ async def test_a_stop_waits_for_the_host() -> None:
 
 
 async def test_deleting_gives_up() -> None:
-    """A run whose host is out of reach is given up where it is deleted, and the question says so."""
+    """Deleting a run on an unreachable host abandons it, as its question says."""
     engine = an_engine()
     async with opened(engine) as deck:
         asked = await confirmed(deck, "d")
@@ -105,7 +105,7 @@ async def test_deleting_gives_up() -> None:
     ("host", "expected"), [("h07", "This run runs on h07 and has no tmux pane"), ("", "This run has no host yet")]
 )
 async def test_there_is_nothing_to_attach_to(host: str, expected: str) -> None:
-    """A run on a host has no pane here: its transcript is shown, and why."""
+    """A run on a host has no pane here: its transcript is shown with the reason."""
     async with opened(FakeEngine(a_remote_run(1, "running" if host else "queued", host=host))) as deck:
         await deck.press("a")
         assert deck.main.panes.zoomed is not None
@@ -117,7 +117,7 @@ DAY = 24 * 3600.0
 
 
 def facts_of(run: RunSnapshot, lease: float = DAY) -> str:
-    """The facts of a run in one line."""
+    """Return the overview of a run in one line."""
     return " ".join(plain_text(facts_rows(run, run.meta, None, None, NOW, 100, lease=lease)).split())
 
 
@@ -128,7 +128,7 @@ def away(heard: datetime) -> RunSnapshot:
 
 
 def test_the_facts_of_a_place() -> None:
-    """The detail says on which host a run is and since when, what was asked for, and why it waits."""
+    """The detail shows a run's host and since when, its required resources, and the reason for waiting."""
     place = Place(PlaceState.PLACED, host="h07", since=NOW.isoformat())
     facts = facts_of(a_remote_run(1, place=place, meta_needs={"gpu": 1.0}))
     for expected in ("runner hosts", "requires gpu 1", "host h07", "on host since 2026-11-23"):
@@ -150,7 +150,7 @@ def test_the_facts_of_a_place() -> None:
     ],
 )
 def test_the_lease_of_a_run_out_of_reach(heard: datetime, lease: float, expected: str) -> None:
-    """How long a run goes on of which nothing is heard is said where its host is out of reach."""
+    """For a run on an unreachable host the detail shows how long it may still run."""
     facts = facts_of(away(heard), lease)
     assert "lost contact" in facts
     assert "host report no answer" in facts

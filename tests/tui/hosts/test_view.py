@@ -1,4 +1,4 @@
-"""The hosts: figures on the header, a toast when one is lost or back, and the view that shows them all."""
+"""Hosts: figures in the header, a toast for a lost or returned host, and the view of all hosts."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def told(*hosts: HostState, at: datetime = NOW, faults: tuple[str, ...] = ()) ->
 
 
 class Hosts:
-    """An engine in a project of its own, in which a relay tells of hosts."""
+    """An engine in its own project, with host reports of a relay."""
 
     def __init__(self, project_dir: Path, *runs: Any, **settings: Any) -> None:
         self.engine = FakeEngine(*runs)
@@ -82,7 +82,7 @@ def header(deck: Deck) -> str:
 
 
 def test_figures_are_of_hosts_in_reach() -> None:
-    """Slots of a host that is out of reach are nobody's; which are in reach is not known where no relay tells it."""
+    """Slots of unreachable hosts do not count; without fresh reports it is unknown which hosts are online."""
     states = told(a_host("h01"), a_host("h02", used=3), a_host("h03", in_reach=False))
     assert "hosts 2/3 · slots 15/32" == figures(states, NOW).words
     assert "hosts ?/3" == figures(states, NOW + timedelta(minutes=5)).words
@@ -90,7 +90,7 @@ def test_figures_are_of_hosts_in_reach() -> None:
 
 
 def test_a_host_is_told_of_once() -> None:
-    """Lost and back are told when they happen; a new host and one that is gone from the list tell nothing."""
+    """A lost or returned host is reported once; a new or removed host is not reported."""
     reach = Reach()
     up, down = a_host("h01"), a_host("h01", in_reach=False)
     looks = [told(up), told(up), told(down), told(down), told(), told(up, a_host("h02", in_reach=False)), None]
@@ -100,14 +100,14 @@ def test_a_host_is_told_of_once() -> None:
 
 
 def test_an_old_word_is_no_news() -> None:
-    """What a relay told that lives no more says nothing of a host."""
+    """The old report of a dead relay causes no notification."""
     reach = Reach()
     reach.look(told(a_host()), NOW)
     assert ([], []) == reach.look(told(a_host(in_reach=False)), NOW + timedelta(minutes=5))
 
 
 def test_words_of_lost_hosts() -> None:
-    """Each is told with what becomes of its runs, many at once in one sentence."""
+    """Each lost host is reported with the state of its runs, several of them in one sentence."""
     lost = [a_host(f"h0{number}", runs=number) for number in range(3)]
     assert [
         "h00 is unreachable.",
@@ -126,7 +126,7 @@ def test_words_of_lost_hosts() -> None:
 
 
 async def test_the_header_counts_hosts_while_they_are_used(project_dir: Path) -> None:
-    """Figures stand there as long as a run is on a host."""
+    """The header shows figures of hosts while a run is on a host."""
     hosts = Hosts(project_dir, a_run(1), a_remote_run(2))
     hosts.tell(a_host("h07"), a_host("h08", in_reach=False))
     async with opened(hosts.engine) as deck:
@@ -136,7 +136,7 @@ async def test_the_header_counts_hosts_while_they_are_used(project_dir: Path) ->
 
 
 async def test_who_uses_no_hosts_is_not_asked(project_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a run on a host nobody looks what is told of hosts."""
+    """Without a run on a host, host reports are not read."""
     hosts = Hosts(project_dir, a_run(1), a_remote_run(2, "completed"))
     hosts.tell(a_host())
     async with opened(hosts.engine) as deck:
@@ -145,7 +145,7 @@ async def test_who_uses_no_hosts_is_not_asked(project_dir: Path, monkeypatch: py
 
 
 async def test_a_host_that_is_lost_is_told_once(project_dir: Path) -> None:
-    """One toast says that a host is out of reach, whatever the number of its runs, and one that it is back."""
+    """An unreachable host is one toast for all of its runs, and its return is another one."""
     hosts = Hosts(project_dir, *(a_remote_run(number) for number in range(1, 6)))
     hosts.tell(a_host())
     async with opened(hosts.engine) as deck:
@@ -161,7 +161,7 @@ async def test_a_host_that_is_lost_is_told_once(project_dir: Path) -> None:
 
 
 async def test_figures_give_way(project_dir: Path) -> None:
-    """Where there is little room the slots go first, then the hosts: what runs is said longer."""
+    """With little room slots are dropped first, then hosts: running runs are shown longest."""
     hosts = Hosts(project_dir, a_remote_run(1))
     hosts.tell(a_host())
     async with opened(hosts.engine, (200, 24)) as deck:
@@ -175,7 +175,7 @@ async def test_figures_give_way(project_dir: Path) -> None:
 
 
 def test_a_table_takes_no_room_for_nothing() -> None:
-    """States stand beside the names; labels have a column where a host has one."""
+    """States are beside the names; labels have a column only if a host has one."""
     short, long = Shown(a_host("h1", labels={}), True, NOW), Shown(a_host("h" * 20, labels={"gpu": 1.0}), True, NOW)
     heads = [heading(layout(shown, 150)) for shown in ([short], [short, long])]
     assert [12, 21] == [layout(shown, 150).name for shown in ([short], [short, long])]
@@ -185,7 +185,7 @@ def test_a_table_takes_no_room_for_nothing() -> None:
 @pytest.mark.parametrize("width", [20, 40, 60, 78, 118, 198])
 @pytest.mark.parametrize("text", HOSTILE)
 def test_rows_are_as_wide_as_the_table(width: int, text: str) -> None:
-    """Whatever a host says of itself, its columns stay where they are and nothing of it commands the terminal."""
+    """A host's texts neither move its columns nor control the terminal."""
     host = a_host(text, subdeck=text, python=text, carrier=text, carrier_version=text, labels={text: 1.0}, address=text)
     for is_told in (True, False):
         shown = Shown(host, is_told, NOW)
@@ -198,7 +198,7 @@ def test_rows_are_as_wide_as_the_table(width: int, text: str) -> None:
 
 
 def test_all_of_a_host_in_words() -> None:
-    """What no column has room for stands below the table, another version of subdeck with that of here."""
+    """Details without a column are below the table, including a different version of subdeck."""
     host = a_host(in_reach=False, subdeck="0.0.9", labels={"gpu": 2.0}, address="me@h07")
     assert (
         "h07 · last seen 3 s ago · via dask (2026.8.0) · subdeck 0.0.9 (local 0.1.0, install the same version) · "
@@ -207,7 +207,7 @@ def test_all_of_a_host_in_words() -> None:
 
 
 def test_what_is_wrong_stands_above() -> None:
-    """Faults come in words, only the first few."""
+    """Only the first few faults are shown above, in words."""
     faults = tuple(f"h{number}: Permission denied (publickey)" for number in range(6))
     lines = fault_lines(told(faults=faults))
     assert "! h0: Permission denied (publickey)" == lines[0]
@@ -215,7 +215,7 @@ def test_what_is_wrong_stands_above() -> None:
 
 
 async def test_hosts_that_nobody_asks(project_dir: Path) -> None:
-    """Where no relay is at work hosts are not called out of reach: when they were asked last is said."""
+    """Without a relay hosts are not called unreachable; the time of their last report is shown."""
     hosts = Hosts(project_dir, a_run(1))
     hosts.tell(a_host("h07"), a_host("h08", in_reach=False), faults=("h09: gone",), at=NOW - timedelta(days=1))
     async with opened(hosts.engine, (80, 24)) as deck:
@@ -227,7 +227,7 @@ async def test_hosts_that_nobody_asks(project_dir: Path) -> None:
 
 
 async def test_hosts_are_asked_where_no_relay_does(project_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The view asks by itself where hosts are set up and nobody tells of them, and again by a key."""
+    """The view asks configured hosts on its own if there are no reports, and again by a key."""
     asked: list[str] = []
 
     def ask_hosts(cwd: str) -> HostStates:
@@ -248,7 +248,7 @@ async def test_hosts_are_asked_where_no_relay_does(project_dir: Path, monkeypatc
 
 @pytest.mark.parametrize("key", ["r", "exclamation_mark"])
 async def test_a_read_only_app_asks_nobody(project_dir: Path, monkeypatch: pytest.MonkeyPatch, key: str) -> None:
-    """It shows what is told, and starts no command that could write."""
+    """A read-only app shows reports, but starts no command that could write."""
     for name in ("ask_hosts", "examine_host"):
         monkeypatch.setattr(f"subdeck.tui.hosts._survey.{name}", lambda *_: pytest.fail("somebody was asked"))
     hosts = Hosts(project_dir, a_run(1), hosts=HostsSettings(ssh=("me@h01",)))
@@ -262,7 +262,7 @@ async def test_a_read_only_app_asks_nobody(project_dir: Path, monkeypatch: pytes
 
 
 async def test_hosts_that_cannot_be_asked(project_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What went wrong is said, and how one finds out more."""
+    """If hosts cannot be asked, the reason is shown with a way to find out more."""
     monkeypatch.setattr("subdeck.tui.hosts._survey.PROGRAM", "import sys; sys.exit('no route')")
     hosts = Hosts(project_dir, a_run(1), hosts=HostsSettings(ssh=("me@h01",)))
     hosts.engine.cwd = str(project_dir)
@@ -274,7 +274,7 @@ async def test_hosts_that_cannot_be_asked(project_dir: Path, monkeypatch: pytest
 
 
 async def test_the_doctor_of_a_host(project_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A key shows what is wrong with the host at the cursor, and what mends it."""
+    """A key shows the selected host's problems with their fixes."""
     spool = Check("spool", State.PROBLEM, "/tmp/spool cannot be written", "chmod u+w /tmp/spool")
     found = (Examined(None, (Check("tls", State.OK, "fine"),)), Examined("h07", (spool,)))
     monkeypatch.setattr("subdeck.tui.hosts._survey.examine_host", lambda _, name: found if name == "h07" else ())
@@ -291,7 +291,7 @@ async def test_the_doctor_of_a_host(project_dir: Path, monkeypatch: pytest.Monke
 
 @pytest.mark.processes
 def test_a_host_that_is_not_there(project_dir: Path) -> None:
-    """What the command line refuses is said with its hint."""
+    """The view shows a refusal of the command line with its hint."""
     with pytest.raises(SubdeckError, match="no hosts to check") as refusal:
         examine_host(str(project_dir), "h99")
     assert refusal.value.hint
@@ -299,7 +299,7 @@ def test_a_host_that_is_not_there(project_dir: Path) -> None:
 
 @pytest.mark.processes
 def test_the_command_is_asked(project_dir: Path) -> None:
-    """What the view asks is the command line, in the project; without hosts there are none."""
+    """The view calls the command line in the project; without hosts there are none."""
     states = ask_hosts(str(project_dir))
     assert () == states.hosts == states.faults
     assert figures(states, datetime.now(UTC)).is_told
@@ -314,12 +314,12 @@ def test_the_command_is_asked(project_dir: Path) -> None:
     ],
 )
 def test_who_has_no_hosts_is_told_how(settings: HostsSettings, expected: str) -> None:
-    """An empty view says how one gets hosts, or that those which are set up were not asked yet."""
+    """An empty view explains how to add hosts, or that the configured ones were not asked yet."""
     assert expected in "\n".join(empty_lines(settings, has_faults=False))
 
 
 async def test_an_empty_view(project_dir: Path) -> None:
-    """It opens where nothing is known, and goes by the key that opened it."""
+    """The view opens without any reports, and the key that opened it closes it."""
     async with opened(Hosts(project_dir, a_run(1)).engine, (80, 24)) as deck:
         await view_of(deck)
         await deck.until_text("subdeck hosts try 3")
@@ -329,7 +329,7 @@ async def test_an_empty_view(project_dir: Path) -> None:
 
 @pytest.mark.parametrize("size", [(80, 24), (200, 50)])
 async def test_the_view_follows(project_dir: Path, size: tuple[int, int]) -> None:
-    """It shows what is told, and goes on with what is told next; the cursor stays on its host."""
+    """The view follows new reports, and the cursor stays on its host."""
     hosts = Hosts(project_dir, a_run(1))
     hosts.tell(a_host("h07"), a_host("h08", in_reach=False), faults=("h09: Connection refused",))
     async with opened(hosts.engine, size) as deck:
@@ -345,7 +345,7 @@ async def test_the_view_follows(project_dir: Path, size: tuple[int, int]) -> Non
 
 
 async def test_the_runs_of_a_host(project_dir: Path) -> None:
-    """Enter shows the runs on the host, and no others."""
+    """Enter shows only the runs on the host."""
     hosts = Hosts(project_dir, a_run(1), a_remote_run(2), a_remote_run(3, host="h08"))
     hosts.tell(a_host("h07"), a_host("h08"))
     async with opened(hosts.engine) as deck:
@@ -358,7 +358,7 @@ async def test_the_runs_of_a_host(project_dir: Path) -> None:
 
 
 class Programs:
-    """What would have had the terminal."""
+    """Records programs that would have had the terminal."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, problem: str = "") -> None:
         self.argvs: list[tuple[str, ...]] = []
@@ -377,7 +377,7 @@ async def pressed_a(deck: Deck) -> None:
 
 
 async def test_going_to_a_host(project_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The terminal is lent to ssh, with the address as it is; no shell reads it."""
+    """The terminal is lent to ssh, with the unchanged address; no shell reads it."""
     programs = Programs(monkeypatch)
     hosts = Hosts(project_dir, a_run(1), hosts=HostsSettings(ssh=("me@h07;reboot",)))
     hosts.tell(a_host(address="me@h07;reboot"))
@@ -387,7 +387,7 @@ async def test_going_to_a_host(project_dir: Path, monkeypatch: pytest.MonkeyPatc
 
 
 async def test_an_address_is_one_of_the_settings(project_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What came with a checkout in the place of the relay's file leads to no machine that the user has not named."""
+    """A relay file that came with a checkout leads to no machine outside the user's settings."""
     programs = Programs(monkeypatch)
     hosts = Hosts(project_dir, a_run(1), hosts=HostsSettings(ssh=("me@h07",), attach={"h08": "me@h08"}))
     hosts.tell(a_host(address="me@evil.example"), a_host("h09", address="h08"))
@@ -405,7 +405,7 @@ async def test_an_address_is_one_of_the_settings(project_dir: Path, monkeypatch:
 
 @pytest.mark.parametrize(("code", "is_told"), [(1, False), (130, False), (255, True)])
 async def test_how_ssh_ended(project_dir: Path, monkeypatch: pytest.MonkeyPatch, code: int, is_told: bool) -> None:
-    """That ssh failed is told; how the last command there ended is not."""
+    """A failure of ssh is reported; the exit code of the last command there is not."""
     Programs(monkeypatch, f"ssh failed with exit code {code}")
     hosts = Hosts(project_dir, a_run(1), hosts=HostsSettings(attach={"h07": "me@h07"}))
     hosts.tell(a_host(address="me@h07"))
@@ -425,7 +425,7 @@ async def test_how_ssh_ended(project_dir: Path, monkeypatch: pytest.MonkeyPatch,
 async def test_no_way_to_a_host(
     project_dir: Path, monkeypatch: pytest.MonkeyPatch, address: str, readonly: bool, expected: str
 ) -> None:
-    """Why one cannot go there is said in words, and nothing is started."""
+    """If a host cannot be opened, the reason is shown and nothing is started."""
     programs = Programs(monkeypatch)
     hosts = Hosts(project_dir, a_run(1), hosts=HostsSettings(ssh=("-oProxyCommand=x", "me@h")))
     hosts.tell(a_host(address=address))

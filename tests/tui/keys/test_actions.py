@@ -1,4 +1,4 @@
-"""The registry of actions is the one source of keys."""
+"""The registry of actions is the only source of keys."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ..open_deck import opened
 
 @pytest.mark.parametrize("place", list(KeyContext))
 def test_no_key_has_two_meanings(place: KeyContext) -> None:
-    """In one place, with the places around it, a key means one thing."""
+    """In one place, including its parents, a key has one meaning."""
     meant: dict[str, set[str]] = {}
     for key, action in meanings(place):
         meant.setdefault(key, set()).add(action.id)
@@ -25,7 +25,7 @@ def test_no_key_has_two_meanings(place: KeyContext) -> None:
 
 
 def test_a_mode_hides_the_keys_around_it() -> None:
-    """While a transcript is searched, n and Escape belong to the search; all other keys mean what they did."""
+    """While a transcript is searched, n and Escape belong to the search; all other keys keep their meaning."""
     searching = {key: action.id for key, action in meanings(KeyContext.SEARCH)}
     reading = {key: action.id for key, action in meanings(KeyContext.TRANSCRIPT)}
     assert {key: searching[key] for key in ("n", "N", "escape")} == {
@@ -39,7 +39,7 @@ def test_a_mode_hides_the_keys_around_it() -> None:
 
 
 def test_ids_are_unique() -> None:
-    """An action is known by its id alone."""
+    """An action is identified by its id."""
     assert len(BY_ID) == len(ACTIONS)
 
 
@@ -51,7 +51,7 @@ def test_forbidden_keys() -> None:
 
 
 def test_escape_never_quits() -> None:
-    """Escape is bound to going back or cancelling wherever it is bound."""
+    """Escape only ever goes back or cancels."""
     assert {action.id for action in ACTIONS for _, key in action.keys if key == "escape"} == {
         "back",
         "cancel",
@@ -69,13 +69,13 @@ def test_help_names_every_action() -> None:
 
 
 def test_help_can_be_filtered() -> None:
-    """Only actions that hold all typed words stay."""
+    """The help keeps only actions that contain all typed words."""
     assert "Kill the run" in help_text(["kill", "run"]).plain
     assert "Copy the run id" not in help_text(["kill", "run"]).plain
 
 
 def test_footer_offers_only_what_is_possible() -> None:
-    """A finished run cannot be stopped, so the footer does not say it."""
+    """The footer does not offer to stop a finished run."""
     running = footer_hints(ActionContext(run=a_run(1)))
     over = footer_hints(ActionContext(run=a_run(1, "completed")))
     assert "stop" in [hint.name for hint in running]
@@ -104,7 +104,7 @@ def test_each_pane_moves_alike() -> None:
 
 
 async def test_bindings_of_the_app_come_from_the_registry() -> None:
-    """Every key of the deck and its panes is one of the registry, besides those Textual needs."""
+    """Every key of the deck and its panes is from the registry, except those needed by Textual."""
     async with opened(FakeEngine(a_run(1), presets=[a_preset()])) as deck:
         known = {b.key for place in (KeyContext.APP, KeyContext.DECK, *PANES) for b in bound(place)}
         active = {printed(key) for key in deck.main.active_bindings}
@@ -112,14 +112,14 @@ async def test_bindings_of_the_app_come_from_the_registry() -> None:
 
 
 async def test_an_impossible_action_says_why() -> None:
-    """A key that cannot act tells the reason instead of doing nothing."""
+    """A key that cannot act shows the reason."""
     async with opened(FakeEngine(a_run(1, "completed"))) as deck:
         await deck.press("x")
         assert deck.toasts == ["This run is already finished (completed)."]
 
 
 async def test_palette_offers_actions_and_runs_them() -> None:
-    """The palette lists what is possible by name and does it."""
+    """The palette lists possible actions by name and runs them."""
     engine = FakeEngine(a_run(1))
     async with opened(engine) as deck:
         await deck.press(":")
@@ -135,13 +135,13 @@ async def test_palette_offers_actions_and_runs_them() -> None:
 
 
 def printed(key: str) -> str:
-    """The registry's spelling of a key that Textual has a name for."""
+    """Return the registry's spelling of a key with a name in Textual."""
     character = {"minus": "-", "plus": "+", "slash": "/"}.get(key) or key_to_character(key) or ""
     return character if character.isprintable() and character not in ("", " ") else key
 
 
 async def test_the_palette_tells_like_names_apart() -> None:
-    """Actions of one name are told apart by the pane that they are about."""
+    """Actions with the same name are distinguished by their pane."""
     async with opened(FakeEngine(a_run(1, "completed"), presets=[a_preset()])) as deck:
         await deck.press(":")
         await deck.type("delete")

@@ -1,4 +1,4 @@
-"""Actions are declared beside the methods that do them, and collected from the features."""
+"""Actions are declared on their methods and collected from the features."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ..open_deck import opened
 
 
 class ShipCommands(Commands):
-    """Commands of a feature that exists in these tests only."""
+    """Commands of a feature that exists only in these tests."""
 
     @command("sail", at(DECK, "x"), "sail", needs=needs_run, footer=3, changes=True)
     def sail(self) -> None:
@@ -43,7 +43,7 @@ class ShipCommands(Commands):
 
 
 def test_a_method_declares_its_actions() -> None:
-    """The docstring is the help where none is written; several actions of a method are in the order of reading."""
+    """The docstring is the default help, and a method's actions keep their order."""
     declared = [*declarations(ShipCommands)]
     assert ["sail", "row", "left", "right"] == [
         each.action.id if isinstance(each, Declared) else each.id for each in declared
@@ -56,7 +56,7 @@ def test_a_method_declares_its_actions() -> None:
 
 
 def test_every_action_is_collected() -> None:
-    """None is lost because the action that it follows is not there, and each has a help."""
+    """No action is lost because the action it follows is missing, and each has a help."""
     declared = [each for feature in FEATURES for each in declarations(feature)]
     ids = [each.action.id if isinstance(each, Declared) else each.id for each in declared]
     assert sorted(ids) == sorted(BY_ID)
@@ -64,7 +64,7 @@ def test_every_action_is_collected() -> None:
 
 
 def test_an_action_stands_behind_the_one_that_it_names() -> None:
-    """Its place in footer and help is right behind that action, whichever feature has it."""
+    """In footer and help an action comes right after the one it follows, even of another feature."""
     order = [action.id for action in ACTIONS]
     for action in ACTIONS:
         if action.after and sum(each.after == action.after for each in ACTIONS) == 1:
@@ -72,19 +72,19 @@ def test_an_action_stands_behind_the_one_that_it_names() -> None:
 
 
 def test_the_deck_can_do_all_that_is_its_own() -> None:
-    """An action without an action of Textual has a method in one of the features."""
+    """Every action without a Textual action has a method in one of the features."""
     assert [] == [action.id for action in ACTIONS if not action.do and action.id not in METHODS]
 
 
 @pytest.mark.parametrize("feature", [Commands, *FEATURES], ids=lambda feature: feature.__name__)
 def test_what_a_feature_opens_is_there(feature: type) -> None:
-    """The modules that are loaded after the first paint exist."""
+    """Modules loaded after the first paint exist."""
     for name in vars(feature).get("opens", ()):
         assert import_module(name, feature.__module__.rpartition(".")[0])
 
 
 async def test_a_method_gets_what_its_first_parameter_is_named_after() -> None:
-    """The highlighted run, the selected runs, the highlighted preset; nothing is done without."""
+    """A method gets the run, the runs or the preset by its first parameter's name, and is not called without."""
     engine = FakeEngine(a_run(1), a_run(2), presets=[a_preset()])
     async with opened(engine) as deck:
         commands = deck.main.commands[ShipCommands]

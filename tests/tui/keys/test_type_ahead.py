@@ -17,14 +17,14 @@ from ..open_deck import Deck, opened
 
 
 def burst(deck: Deck, keys: str) -> None:
-    """Keys as they come in one packet: all there before the first has done anything."""
+    """Send keys like one packet: all arrive before the first has taken effect."""
     for character in keys:
         named = {" ": "space", "\r": "enter", "\x1b": "escape", "\x13": "ctrl+s", "\x10": "ctrl+p"}
         deck.app.post_message(Key(named.get(character, character), character))
 
 
 async def test_a_task_typed_at_once_reaches_its_field() -> None:
-    """Nothing of what follows the launching key is lost, reordered, or done to the deck."""
+    """Keys after the launch key are not lost, reordered, or handled by the deck."""
     engine = FakeEngine(a_run(1), presets=[a_preset()])
     async with opened(engine) as deck:
         burst(deck, "nfix x and quit")
@@ -35,7 +35,7 @@ async def test_a_task_typed_at_once_reaches_its_field() -> None:
 
 
 async def test_keys_that_follow_are_in_order() -> None:
-    """What is typed while the first keys are held back comes after them."""
+    """Keys typed while the first ones are delayed come after them."""
     engine = FakeEngine(a_run(1), presets=[a_preset()])
     async with opened(engine) as deck:
         burst(deck, "nabc")
@@ -46,7 +46,7 @@ async def test_keys_that_follow_are_in_order() -> None:
 
 
 async def test_the_deck_gets_its_keys_at_once() -> None:
-    """Keys for the deck are held back by nothing."""
+    """Keys for the deck are never delayed."""
     engine = FakeEngine(*(a_run(number) for number in range(1, 6)))
     async with opened(engine) as deck:
         burst(deck, "jjjk")
@@ -54,14 +54,14 @@ async def test_the_deck_gets_its_keys_at_once() -> None:
 
 
 async def test_a_dialog_without_fields_takes_keys() -> None:
-    """Where nothing can have the focus the keys go to the dialog itself."""
+    """If a dialog has nothing to focus, it gets the keys itself."""
     async with opened(FakeEngine(a_run(1))) as deck:
         burst(deck, "i3\x1b")
         await deck.until(lambda: deck.app.screen is deck.main, "the deck again")
 
 
 async def test_an_answer_typed_with_its_question() -> None:
-    """The answer to a question that takes a moment to appear does not act on the deck when it comes first."""
+    """An answer typed before its question appears does not act on the deck."""
     engine = FakeEngine(a_run(1))
     async with opened(engine) as deck:
         burst(deck, "X")
@@ -72,7 +72,7 @@ async def test_an_answer_typed_with_its_question() -> None:
 
 @pytest.mark.parametrize("keys", ["Xy", "dy"])
 async def test_a_question_and_its_answer_in_one_packet(keys: str) -> None:
-    """The answer waits for the question, however long that takes to come, and does not act on the deck."""
+    """The answer waits for the question, however long that takes, and does not act on the deck."""
     engine = FakeEngine(a_run(1))
     async with opened(engine) as deck:
         burst(deck, keys)
@@ -81,7 +81,7 @@ async def test_a_question_and_its_answer_in_one_packet(keys: str) -> None:
 
 
 async def test_a_dialog_is_there_before_its_data() -> None:
-    """A question is on the screen while its detail is read; what is typed meanwhile waits for it."""
+    """A question is shown while its detail is read, and typed keys wait for it."""
     engine, disk = FakeEngine(a_run(1)), threading.Event()
 
     def slow(_run_id: str) -> dict[str, str]:
@@ -98,7 +98,7 @@ async def test_a_dialog_is_there_before_its_data() -> None:
 
 
 async def test_keys_for_a_dialog_that_does_not_come() -> None:
-    """Where the dialog fails to open nothing of what was typed for it acts on the deck."""
+    """If the dialog fails to open, the keys typed for it do not act on the deck."""
     engine = FakeEngine(a_run(1))
 
     def fails(_run_id: str) -> dict[str, str]:
@@ -114,7 +114,7 @@ async def test_keys_for_a_dialog_that_does_not_come() -> None:
 
 
 async def test_launching_in_one_packet() -> None:
-    """The key that launches takes the whole of a long task that came with it."""
+    """The launch key takes the whole of a long task from its packet."""
     engine = FakeEngine(a_run(1), presets=[a_preset()])
     task = "fix " * 100 + "it"
     async with opened(engine) as deck:
@@ -124,7 +124,7 @@ async def test_launching_in_one_packet() -> None:
 
 
 async def test_leaving_in_one_packet() -> None:
-    """The key that leaves comes after what was typed before it: nothing is launched, and the text is kept."""
+    """Escape comes after the text typed before it: nothing is launched, and the text is kept."""
     engine = FakeEngine(a_run(1), presets=[a_preset()])
     task = "fix " * 50 + "it"
     async with opened(engine) as deck:
@@ -141,7 +141,7 @@ async def test_leaving_in_one_packet() -> None:
 
 
 async def test_what_is_pasted_right_after_the_key() -> None:
-    """A paste in the packet of the key that opens the dialog is not lost, and comes in its turn."""
+    """A paste in the packet of the key that opens the dialog is not lost and keeps its order."""
     engine = FakeEngine(a_run(1), presets=[a_preset()])
     async with opened(engine) as deck:
         burst(deck, "nab")
@@ -153,7 +153,7 @@ async def test_what_is_pasted_right_after_the_key() -> None:
 
 
 async def test_a_task_typed_with_the_palette() -> None:
-    """What follows a command of the palette reaches the dialog that it opens, and not the deck."""
+    """Keys after a palette command go to the dialog that it opens, not to the deck."""
     engine = FakeEngine(a_run(1), presets=[a_preset()])
     async with opened(engine) as deck:
         burst(deck, "\x10launch ")

@@ -1,4 +1,4 @@
-"""Commands of the operator's own: a key, a program, and what it is told about the run."""
+"""The user's own commands: a key, a program, and its arguments about the run."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ async def said(deck: Deck, words: str) -> None:
 
 
 async def test_command_is_told_about_the_run() -> None:
-    """Marks are filled in within their words, and what the program printed last is shown, without what it hides."""
+    """Placeholders are filled in within their words, and the program's last line is shown without hidden text."""
     code = "import sys; print('first'); print('\x1b[2J', sys.argv[1:-1], open(sys.argv[-1]).read().strip())"
     async with opened(an_engine(x=python(code, "id={run_id}", "{cwd}", "{other}", "{answer_file}"))) as deck:
         await deck.press("ctrl+g")
@@ -47,7 +47,7 @@ async def test_command_is_told_about_the_run() -> None:
 
 
 async def test_command_stands_beside_ours() -> None:
-    """Footer, help and palette have it under its title."""
+    """Footer, help and palette list the command by its title."""
     async with opened(an_engine(x=python("")), (200, 40)) as deck:
         await deck.until_text("^g my thing")
         await deck.press("?")
@@ -59,7 +59,7 @@ async def test_command_stands_beside_ours() -> None:
 
 
 async def test_failure_is_said() -> None:
-    """An exit code, with the last words, or a program that is not there."""
+    """A failure shows the exit code with the last words, or the missing program."""
     failing = python("import sys; sys.exit('no such thing')")
     missing = OwnCommand(key="f9", argv=("/nowhere/at-all",))
     async with opened(an_engine(x=failing, y=missing)) as deck:
@@ -70,7 +70,7 @@ async def test_failure_is_said() -> None:
 
 
 async def test_command_takes_the_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A program that needs the screen gets it."""
+    """A program that needs the terminal gets it."""
     command = python("import sys; open(sys.argv[1], 'w').close()", str(tmp_path / "ran"), terminal=True)
     async with opened(an_engine(x=command)) as deck:
         monkeypatch.setattr(deck.app, "suspend", nullcontext)
@@ -80,7 +80,7 @@ async def test_command_takes_the_terminal(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 async def test_key_means_it_in_its_pane_only() -> None:
-    """A command for the runs is none in the transcript."""
+    """A command for the runs does not work in the transcript."""
     async with opened(an_engine(x=python("print('ran')", where="runs"))) as deck:
         await deck.press("3", "ctrl+g")
         assert [] == deck.toasts
@@ -89,7 +89,7 @@ async def test_key_means_it_in_its_pane_only() -> None:
 
 
 async def test_readonly_and_foreign_runs_refuse_it() -> None:
-    """Who only looks starts nothing, and no program is told about a run that is not this user's."""
+    """A read-only app starts no command, and no program gets an untrusted run."""
     async with opened(an_engine(x=python("")), readonly=True) as deck:
         await deck.press("ctrl+g")
         await said(deck, "--readonly")
@@ -110,14 +110,14 @@ async def test_readonly_and_foreign_runs_refuse_it() -> None:
     ],
 )
 def test_key_that_cannot_be_had_is_an_error(command: OwnCommand, what: str) -> None:
-    """At the start it is said which command is meant, and what its key means already."""
+    """A key that is already used is an error at the start, with the command and the key's other meaning."""
     with pytest.raises(SettingsError, match=what) as error:
         with_own_keys({}, own_actions({"mine": command}))
     assert error.value.what.startswith("commands.mine.key: ")
 
 
 def test_settings_of_the_user_only(project_dir: Path) -> None:
-    """A project names no programs; the user's file does, in the form of the example."""
+    """Only the user's settings may define commands, in the form of the example."""
     project = paths.Project(str(project_dir))
     written = "commands:\n  git: {key: ctrl+g, argv: [lazygit, -p, '{cwd}'], title: git, terminal: true, where: runs}\n"
     user = Path(paths.user_settings_file())
@@ -133,14 +133,14 @@ def test_settings_of_the_user_only(project_dir: Path) -> None:
 
 
 def test_marks_are_filled_in_once() -> None:
-    """What stands in a path is not taken for a mark."""
+    """A placeholder inside of a path is not filled in."""
     run = a_run(1, meta_cwd="/a/{answer_file}")
     assert ("/a/{answer_file}/x", run.run_id) == filled(("{cwd}/x", "{run_id}"), run, "/tmp/answer")
 
 
 @pytest.mark.parametrize("name", ["$(touch x)", "a b", "a;touch x", "a\nb", "'", "`x`", "a\x1b[2J"])
 def test_a_directory_becomes_no_code(name: str) -> None:
-    """A command whose code would contain the name of a directory is started only if that is a plain word."""
+    """A command whose code would contain a directory's name is started only if the name is a plain word."""
     hostile, plain = a_run(1, meta_cwd=f"/src/{name}"), a_run(1, meta_cwd="/src/a-b.c")
     for argv in (("sh", "-c", "cd {cwd}"), ("/usr/bin/env", "bash", "-lc", "x{cwd}"), ("perl", "-e", "{cwd}")):
         assert "would be run as code" in code_fault(argv, hostile)
@@ -149,7 +149,7 @@ def test_a_directory_becomes_no_code(name: str) -> None:
 
 
 async def test_a_command_whose_code_has_a_directory_in_it() -> None:
-    """It is not started, and a message says how to pass the directory."""
+    """Such a command is not started, and a message explains how to pass the directory."""
     async with opened(an_engine(x=python("print('started') # {cwd}"))) as deck:
         await deck.press("ctrl+g")
         await said(deck, "would be run as code")
@@ -157,7 +157,7 @@ async def test_a_command_whose_code_has_a_directory_in_it() -> None:
 
 
 async def test_command_gets_what_a_run_changed() -> None:
-    """`{patch_file}` is a file with the patch, which git can apply; without one the command is not started."""
+    """`{patch_file}` is a patch that git can apply; without a patch the command is not started."""
     code = "import sys; print(open(sys.argv[-1]).read().strip())"
     engine = an_engine(x=python(code, "{patch_file}"))
     async with opened(engine) as deck:

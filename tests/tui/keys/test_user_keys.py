@@ -1,4 +1,4 @@
-"""Keys of the settings: they act, the screen says them, and what cannot be is a warning when the app opens."""
+"""Keys from the settings: they work, the screen shows them, and an invalid one is a warning when the app opens."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ def keys_of(keys: dict[str, str], name: str) -> dict[KeyContext, list[str]]:
 
 
 def test_without_keys_nothing_changes() -> None:
-    """The registry is as it is, and Textual is told nothing."""
+    """Without own keys the registry is unchanged, and Textual gets no keymap."""
     assert with_own_keys({}) == ACTIONS
     assert keymap(ACTIONS) == {}
 
 
 def test_an_own_key_replaces_the_letter() -> None:
-    """Several may be named; the former letter is free again."""
+    """An action may have several own keys, and its former letter is free again."""
     assert keys_of({"stop": "ctrl+x, K"}, "stop") == {KeyContext.DECK: ["ctrl+x", "K"]}
     assert keys_of({"stop": "r", "rerun": "x"}, "stop") == {KeyContext.DECK: ["r"]}
 
@@ -45,7 +45,7 @@ def test_keys_that_everybody_expects_stay() -> None:
 
 
 def test_spellings() -> None:
-    """Names that Textual has for characters, and shift with a letter, are what they write."""
+    """Textual's names for characters, and shift with a letter, mean the written character."""
     assert keys_of({"stop": "percent_sign"}, "stop") == {KeyContext.DECK: ["%"]}
     assert keys_of({"stop": "shift+z"}, "stop") == {KeyContext.DECK: ["Z"]}
 
@@ -64,7 +64,7 @@ def test_spellings() -> None:
     ],
 )
 def test_what_cannot_be_is_refused(keys: dict[str, str], words: str) -> None:
-    """An unknown action or key, and a key that would have two meanings, is an error that names file and action."""
+    """An unknown action or key, or a key with two meanings, is an error that names file and action."""
     with pytest.raises(SettingsError) as caught:
         with_own_keys(keys)
     assert words in str(caught.value)
@@ -90,7 +90,7 @@ def test_a_wrong_key_is_named_with_its_line(home: Path) -> None:
     ],
 )
 async def test_the_app_opens_with_wrong_keys(settings: Settings) -> None:
-    """The app opens with the usual keys and warns about those that cannot be had."""
+    """The app opens with the default keys and warns about unusable ones."""
     engine = FakeEngine(a_run(1))
     engine.settings = settings
     async with opened(engine) as deck:
@@ -100,7 +100,7 @@ async def test_the_app_opens_with_wrong_keys(settings: Settings) -> None:
 
 
 async def test_the_app_opens_with_wrong_settings() -> None:
-    """A wrong name in what only the app reads becomes a warning with file, line and the nearest name."""
+    """A wrong name in the app's settings is a warning with file, line and the nearest name."""
     engine = FakeEngine(a_run(1))
     fault = SettingFault('columns: unknown column "stat"', "/home/x/config.yaml:3", "did you mean state?")
     engine.settings = Settings(faults=(fault,))
@@ -113,7 +113,7 @@ async def test_the_app_opens_with_wrong_settings() -> None:
     "key", ["k", "X", "ctrl+x", "f5", "percent_sign", "shift+z", "space", "ctlr+x", "nonsense", ""]
 )
 def test_the_engine_knows_the_keys(key: str) -> None:
-    """What the engine takes for a key is one for the app, and nothing else is."""
+    """The engine and the app accept the same keys."""
     try:
         assert key == keys(key)
     except ContentError:
@@ -122,7 +122,7 @@ def test_the_engine_knows_the_keys(key: str) -> None:
 
 
 async def test_own_keys_act_and_are_shown() -> None:
-    """The own key stops, the former does nothing; footer, help and palette say the own one."""
+    """The own key stops, the former does nothing; footer, help and palette show the own one."""
     engine = FakeEngine(a_run(1), a_run(2), presets=[a_preset()])
     engine.settings = Settings(keys={"stop": "k", "up": "ctrl+t"})
     async with opened(engine) as deck:
@@ -139,5 +139,5 @@ async def test_own_keys_act_and_are_shown() -> None:
 
 
 def test_help_without_own_keys() -> None:
-    """The help of the registry is that of the default keys."""
+    """Without own keys the help shows the default keys."""
     assert "x           Stop the run, or all selected runs" in help_text(["stop"]).plain

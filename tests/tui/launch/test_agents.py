@@ -1,4 +1,4 @@
-"""The launch dialog chooses the agent: what each one is, and what follows from the choice."""
+"""Choosing the agent in the launch dialog: its description and the consequences of the choice."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ CODEX_MODEL = "openai/gpt-6-sol"
 
 @pytest.fixture
 def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Claude Code 2.1.330 without a login and Codex 0.169.0 with one, and of Codex the list of its models."""
+    """Claude Code 2.1.330 without a login, and Codex 0.169.0 with a login and a list of models."""
     directory = tmp_path / "bin"
     directory.mkdir()
     packages = (("claude", "claude-code", "2.1.330"), ("codex", "codex", "0.169.0"))
@@ -62,7 +62,7 @@ async def chosen(deck: Deck, name: str) -> None:
 
 
 async def test_the_dialog_says_what_each_agent_is(programs: Path) -> None:
-    """The agent comes first, with version and login; `auto` is chosen and says which one it is now."""
+    """The agent comes first, with version and login; `auto` is chosen and names its current agent."""
     async with opened(FakeEngine(), (80, 24)) as deck:
         dialog = await dialog_of(deck, "n")
         await deck.until_text("Agent    (•) auto  ( ) claude  ( ) codex  ( ) offline")
@@ -82,7 +82,7 @@ async def test_the_dialog_says_what_each_agent_is(programs: Path) -> None:
 
 
 async def test_opening_starts_no_process(programs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Agents and models are known from files and caches; agents are asked once somebody goes to the model."""
+    """Agents and models are read from files and caches; agents are asked once the model field has the focus."""
     started: list[object] = []
 
     def note(*arguments: object, **_: object) -> None:
@@ -106,7 +106,7 @@ async def test_opening_starts_no_process(programs: Path, monkeypatch: pytest.Mon
 
 
 async def test_models_follow_the_agent(programs: Path) -> None:
-    """Each agent's field of the model offers its own models, those of `auto` are all."""
+    """The model field offers the chosen agent's models, and all of them for `auto`."""
     async with opened(FakeEngine(), (80, 24)) as deck:
         dialog = await dialog_of(deck, "n")
         field = dialog.query_one(ModelInput)
@@ -124,7 +124,7 @@ async def test_models_follow_the_agent(programs: Path) -> None:
 
 
 async def test_auto_follows_the_model(programs: Path) -> None:
-    """The agent that `auto` names is the one that the run would get with this model."""
+    """The dialog shows for `auto` the agent that the run would get with this model."""
     async with opened(FakeEngine(), (80, 24)) as deck:
         dialog = await dialog_of(deck, "n")
         await deck.until(lambda: CODEX_MODEL in dialog.query_one(ModelInput).known, "the kept models")
@@ -135,7 +135,7 @@ async def test_auto_follows_the_model(programs: Path) -> None:
 
 
 async def test_the_agents_as_a_list(programs: Path) -> None:
-    """A key lists all agents with what they are, those that are missing with the way out, and chooses one."""
+    """A key lists all agents with their facts, missing ones with the way out, and chooses one."""
     async with opened(FakeEngine(), (80, 24)) as deck:
         dialog = await dialog_of(deck, "n")
         await deck.until(dialog._looked_up.is_set, "the agents")
@@ -149,7 +149,7 @@ async def test_the_agents_as_a_list(programs: Path) -> None:
 
 
 async def test_a_presets_agent_that_is_missing(programs: Path, project_dir: Path) -> None:
-    """It is reported beside the field with the way out, and another agent can be chosen."""
+    """A preset's missing agent is reported beside the field with the way out, and another one can be chosen."""
     real = Engine.open(str(project_dir))
     engine = FakeEngine(presets=[a_preset(agent="pi", model=None)])
     preset = engine.catalog.presets[0]
@@ -170,7 +170,7 @@ async def test_a_presets_agent_that_is_missing(programs: Path, project_dir: Path
 
 
 async def test_the_last_agent_is_remembered(programs: Path) -> None:
-    """The next dialog of the preset begins with the agent of the last launch; without it, with neither it nor its
+    """The next dialog of the preset begins with the last launch's agent; if that is missing, with neither it nor its
     model.
     """
     engine = FakeEngine(presets=[a_preset()])
@@ -194,7 +194,7 @@ async def test_the_last_agent_is_remembered(programs: Path) -> None:
 
 
 async def test_launching_at_once_waits_for_the_remembered_agent(programs: Path) -> None:
-    """A task and the launching key in one packet get the agent that the dialog would show."""
+    """A task and the launch key in one packet get the agent that the dialog would show."""
     engine = FakeEngine(presets=[a_preset()])
     change_memory(engine.project, lambda memory: memory.after_launch("repo-scout", "t", LastValues(agent="codex")))
     async with opened(engine, (80, 24)) as deck:
@@ -218,7 +218,7 @@ def test_a_rerun_keeps_its_agent_unless_it_is_changed() -> None:
 
 
 async def test_a_follow_up_shows_its_agent(programs: Path) -> None:
-    """The agent of a conversation stands in its field, which takes no keys."""
+    """The agent of a conversation is shown in its field, which takes no keys."""
     run = a_run(1, "completed", meta_agent="codex", meta_child_session_id="s", meta_session_path="x")
     async with opened(FakeEngine(run, presets=[a_preset()])) as deck:
         await deck.until(lambda: deck.main.presets.row_count, "the preset")
@@ -227,7 +227,7 @@ async def test_a_follow_up_shows_its_agent(programs: Path) -> None:
 
 
 async def test_other_machines_may_have_any_agent(programs: Path) -> None:
-    """With the runner hosts all agents can be chosen, also those that are not here."""
+    """With the runner hosts all agents can be chosen, even ones missing here."""
     engine = FakeEngine(presets=[a_preset()])
     engine.settings = Settings(hosts=HostsSettings(ssh=("me@h07",)))
     async with opened(engine, (80, 24)) as deck:
@@ -241,7 +241,7 @@ async def test_other_machines_may_have_any_agent(programs: Path) -> None:
 
 
 async def test_a_saved_preset_names_the_agent(programs: Path, project_dir: Path) -> None:
-    """An agent that was chosen is written into the preset that a one-off task becomes."""
+    """A chosen agent is written into the preset made from a one-off task."""
     real = Engine.open(str(project_dir))
     engine = FakeEngine()
     engine.project, engine.cwd = real.project, str(project_dir)
@@ -257,7 +257,7 @@ async def test_a_saved_preset_names_the_agent(programs: Path, project_dir: Path)
 
 
 async def test_agents_of_the_settings(programs: Path) -> None:
-    """An agent of the settings stands beside the others, and one that they choose is not asked for."""
+    """An agent from the settings is listed with the others, and the one they choose is not requested."""
     engine = FakeEngine()
     gemini = AgentSettings(command=(str(programs / "claude"), "--acp"), kind="acp")
     engine.settings = Settings(agent="codex", agents={"gemini": gemini})
@@ -277,7 +277,7 @@ class Chooser(App[None]):
 
 
 async def test_more_words_than_there_is_room_for() -> None:
-    """The chosen word is always in sight, and signs stand for those that are not; a click finds what it hits."""
+    """The chosen word is always visible, signs stand for hidden ones, and a click hits the word under it."""
     async with Chooser().run_test(size=(50, 3)) as pilot:
         choice = pilot.app.query_one(Choice)
 

@@ -1,4 +1,4 @@
-"""Launching on from an earlier run: its conversation as context, its session going on, its answer in the task."""
+"""Launching from an earlier run: its conversation as context, its session continued, its answer in the task."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ async def test_with_this_runs_context(status: str) -> None:
 
 
 async def test_context_can_be_turned_off() -> None:
-    """The choice is part of the form; without it nothing of the run is asked for."""
+    """Context is a choice in the form; without it the request has no parent session."""
     engine = FakeEngine(a_run(1, "completed", **KEPT), presets=[a_preset()])
     async with opened(engine) as deck:
         dialog = await dialog_of(deck, "C")
@@ -58,7 +58,7 @@ async def test_context_can_be_turned_off() -> None:
 
 @pytest.mark.parametrize("key", ["C", "s"])
 async def test_a_run_without_a_conversation_says_so(key: str) -> None:
-    """Where no session was kept there is nothing to hand over or to go on with."""
+    """A run without a saved session offers neither context nor a follow-up."""
     async with opened(FakeEngine(a_run(1, "completed"), presets=[a_preset()])) as deck:
         await deck.press(key)
         await deck.until_text("this run has no saved conversation")
@@ -66,7 +66,7 @@ async def test_a_run_without_a_conversation_says_so(key: str) -> None:
 
 
 async def test_a_preset_that_takes_no_context() -> None:
-    """`inherit_context: false` is said in the dialog, and nothing is handed over."""
+    """With `inherit_context: false` the dialog explains that no context is passed."""
     engine = FakeEngine(a_run(1, "completed", **KEPT), presets=[a_preset(inherit_context=False)])
     async with opened(engine, (80, 24)) as deck:
         dialog = await dialog_of(deck, "C")
@@ -75,7 +75,7 @@ async def test_a_preset_that_takes_no_context() -> None:
 
 
 def test_the_preset_decides_before_the_setting() -> None:
-    """A preset that wishes context gets it where the setting is off; one that does not say follows the setting."""
+    """A preset's inherit_context overrides the setting; without it the setting applies."""
     run, off = a_run(1, "completed", **KEPT), Settings(inherit_context=False)
     wishing = LaunchForm(a_preset(inherit_context=True), off, "/", run=run, reuse=Reuse.CONTEXT)
     silent = LaunchForm(a_preset(), off, "/", run=run, reuse=Reuse.CONTEXT)
@@ -84,7 +84,7 @@ def test_the_preset_decides_before_the_setting() -> None:
 
 
 async def test_an_unreadable_conversation_is_said_before() -> None:
-    """What the engine finds wrong with the session stands in the dialog before anything is launched."""
+    """An unreadable session is reported in the dialog before anything is launched."""
     engine = FakeEngine(a_run(1, "completed", **KEPT), presets=[a_preset()])
     engine.problems = (UsageError("it is no session of pi", where="/src/shop/one/child-session.jsonl"),)
     async with opened(engine, (80, 24)) as deck:
@@ -93,7 +93,7 @@ async def test_an_unreadable_conversation_is_said_before() -> None:
 
 
 async def test_follow_up() -> None:
-    """`s` goes on with the run's child session: same preset, directory and agent, another task."""
+    """`s` continues the run's agent session: same preset, directory and agent, another task."""
     run = a_run(1, "completed", meta_cwd="/src/other", meta_requested_model="fake/big", meta_runner="tmux", **KEPT)
     engine = FakeEngine(run, presets=[a_preset("another"), a_preset()])
     async with opened(engine, (80, 24)) as deck:
@@ -120,7 +120,7 @@ async def test_follow_up() -> None:
 
 
 async def test_follow_up_by_an_id_that_the_agent_told() -> None:
-    """An agent that keeps its conversations tells the id: it stands in no meta, and `s` goes on by it."""
+    """`s` continues a conversation by the id that the agent reported, which is not in the meta."""
     run = a_run(1, "completed", meta_agent_session=AgentSession(), told_session=SESSION)
     engine = FakeEngine(run, presets=[a_preset()])
     async with opened(engine, (80, 24)) as deck:
@@ -133,7 +133,7 @@ async def test_follow_up_by_an_id_that_the_agent_told() -> None:
 
 
 async def test_a_conversation_that_the_agent_keeps_is_not_handed_over() -> None:
-    """It is there, but in no form that another agent could be given; the refusal says what can be done with it."""
+    """A conversation kept by its agent cannot be passed to another one; the refusal says what works instead."""
     run = a_run(1, "completed", meta_agent_session=AgentSession(), told_session=SESSION)
     async with opened(FakeEngine(run, presets=[a_preset()])) as deck:
         await deck.press("C")
@@ -141,14 +141,14 @@ async def test_a_conversation_that_the_agent_keeps_is_not_handed_over() -> None:
 
 
 async def test_a_running_run_is_not_followed_up() -> None:
-    """One that takes no messages is followed up when it has ended; the refusal says so."""
+    """A running run without messages can only be followed up after its end, as the refusal says."""
     async with opened(FakeEngine(a_run(1, **KEPT), presets=[a_preset()])) as deck:
         await deck.press("s")
         await deck.until_text("takes no messages")
 
 
 async def test_follow_up_without_its_preset() -> None:
-    """A session goes on only with its own preset; when that is gone, a toast says what to do."""
+    """A session continues only with its own preset; if that is missing, a toast says what to do."""
     engine = FakeEngine(a_run(1, "completed", **KEPT), presets=[a_preset("another")])
     async with opened(engine) as deck:
         await deck.until(lambda: deck.main.presets.row_count, "the presets")
@@ -157,7 +157,7 @@ async def test_follow_up_without_its_preset() -> None:
 
 
 async def test_follow_up_of_an_ad_hoc_run() -> None:
-    """Tools and prompt, which no file holds, come from the run."""
+    """Tools and prompt of a one-off run come from the run, because no file has them."""
     run = a_run(
         1,
         "completed",
@@ -177,7 +177,7 @@ async def test_follow_up_of_an_ad_hoc_run() -> None:
 
 
 async def test_previous_stands_for_the_highlighted_runs_answer() -> None:
-    """As soon as the task names it, the dialog says whose answer it is; the request names the run."""
+    """Once the task contains `{previous}`, the dialog names the run it stands for, and the request has that run."""
     engine = FakeEngine(a_run(1, "completed"), presets=[a_preset()])
     async with opened(engine, (80, 24)) as deck:
         dialog = await dialog_of(deck, "n")
@@ -193,7 +193,7 @@ async def test_previous_stands_for_the_highlighted_runs_answer() -> None:
 
 
 async def test_previous_without_an_answer_is_refused() -> None:
-    """What the engine says of a run without an answer stands in the dialog once `{previous}` is typed."""
+    """Once `{previous}` is typed, the dialog shows the engine's refusal for a run without an answer."""
     engine = FakeEngine(a_run(1), presets=[a_preset()])
     async with opened(engine, (80, 24)) as deck:
         dialog = await dialog_of(deck, "n")
@@ -207,7 +207,7 @@ async def test_previous_without_an_answer_is_refused() -> None:
 
 
 async def test_nothing_stands_for_previous_without_a_run() -> None:
-    """Where no run is highlighted the task stays as it is."""
+    """Without a highlighted run the task stays unchanged."""
     engine = FakeEngine(presets=[a_preset()])
     async with opened(engine) as deck:
         dialog = await dialog_of(deck, "n")
@@ -217,7 +217,7 @@ async def test_nothing_stands_for_previous_without_a_run() -> None:
 
 
 async def test_footer_names_what_a_key_does_here() -> None:
-    """`a` is attach where there is a pane, else what it does; `s` and `c` are offered where they can act."""
+    """The footer names `a` attach only with a pane, and offers `s` and `c` only where they work."""
     engine = FakeEngine(a_run(1, "completed", **KEPT), a_run(2, meta_runner="tmux"), presets=[a_preset()])
     async with opened(engine, (200, 50)) as deck:
         await deck.until_text("a attach")
@@ -229,7 +229,7 @@ async def test_footer_names_what_a_key_does_here() -> None:
 
 
 async def test_dialogs_fit_with_everything_in_them() -> None:
-    """At 80x24 nothing is cut off when every line of the dialog is there."""
+    """At 80x24 nothing is cut off, even with every line of the dialog."""
     full = a_preset(
         description="words " * 100,
         warnings=("unknown: x",) * 9,
@@ -250,7 +250,7 @@ async def test_dialogs_fit_with_everything_in_them() -> None:
 
 
 async def test_a_preset_that_broke_meanwhile() -> None:
-    """The dialog of a follow-up needs the preset as it is now: it is looked up when the key is pressed."""
+    """A follow-up uses the preset as it is when the key is pressed."""
     engine = FakeEngine(a_run(1, "completed", **KEPT), presets=[a_preset()])
     async with opened(engine) as deck:
         await deck.until(lambda: deck.main.presets.row_count == 1, "the preset")
@@ -262,13 +262,13 @@ async def test_a_preset_that_broke_meanwhile() -> None:
 
 
 def of_one_conversation(engine: FakeEngine) -> None:
-    """Let the first of two runs have an answer of its own in its result."""
+    """Give the first of two runs its own answer in its result."""
     result = make_result(run_id(1), final_text="The check is in auth.py.\nIt is called by two views.")
     engine.result = lambda name: result if name == run_id(1) else None
 
 
 async def test_the_chain_of_a_conversation_is_one_text() -> None:
-    """Above the transcript stand the earlier runs of its child session, folded; opened they say task and answer."""
+    """The transcript begins with the conversation's earlier runs, folded; expanded they show task and answer."""
     engine = FakeEngine(
         a_run(1, "completed", meta_task="where is the check?", message="The check is in auth.py.", **KEPT),
         a_run(2, "completed", meta_task="and who calls it?", **KEPT),
@@ -290,7 +290,7 @@ async def test_the_chain_of_a_conversation_is_one_text() -> None:
 
 
 async def test_a_conversation_goes_on_in_place() -> None:
-    """At the transcript of a run that is done `s` opens a line; what is said launches the next run, shown there."""
+    """In a finished run's transcript `s` opens a line whose text launches the next run, which is shown there."""
     engine = FakeEngine(a_run(1, "completed", meta_task="where is the check?", **KEPT), presets=[a_preset()])
     async with opened(engine) as deck:
         await deck.until(lambda: deck.main.presets.known.is_set(), "the presets")

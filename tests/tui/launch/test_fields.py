@@ -1,4 +1,4 @@
-"""The fields of the launch dialog: completion, copies, last values, problems where they belong."""
+"""The fields of the launch dialog: completion, attempts, last values, problems beside their fields."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ CHOSEN = LastValues(model="b/c", cwd="/tmp", runner="tmux", copies=3)
 
 
 class GroupingEngine(FakeEngine):
-    """Tells apart what was launched at once."""
+    """An engine that records groups launched together."""
 
     def __init__(self, *runs: RunSnapshot, **options: object) -> None:
         super().__init__(*runs, **options)  # type: ignore[arg-type]
@@ -60,7 +60,7 @@ def problem_of(dialog: LaunchScreen, field: str) -> str:
 
 
 async def test_a_budget_is_asked_for_where_it_is_written() -> None:
-    """Without a word the usual one holds, which stands where something could be written."""
+    """An empty budget field shows the default budget, which then applies."""
     engine = FakeEngine()
     engine.settings = Settings(limits=Limits(budget=2.5))
     async with opened(engine) as deck:
@@ -86,7 +86,7 @@ async def test_a_budget_is_asked_for_where_it_is_written() -> None:
     ],
 )
 def test_amounts_as_they_are_written(written: Any, dollars: float | None, tokens: int | None, wrong: list[str]) -> None:
-    """What is no amount above nothing is said beside its field."""
+    """An amount that is not above zero is reported beside its field."""
     values = LaunchValues(task="t", **written)
     assert (dollars, tokens) == (values.dollars, values.tokens)
     assert wrong == [problem.where for problem in LaunchForm(None, Settings(), "/p").problems(values)]
@@ -104,7 +104,7 @@ def tree(tmp_path: Path) -> Path:
 
 
 def test_paths_go_on_as_typed(tree: Path) -> None:
-    """Directories in order, files only where they are asked for, hidden ones when a dot is typed, `~` kept."""
+    """Completion offers directories in order, files only on request, hidden ones after a dot, and keeps `~`."""
     base = str(tree / "src")
     assert matching_paths("sh", base, files=False) == ("shoes/", "shop/")
     assert matching_paths("sh", base, files=True) == ("shelf.md", "shoes/", "shop/")
@@ -118,7 +118,7 @@ def test_paths_go_on_as_typed(tree: Path) -> None:
 
 
 async def test_a_directory_is_completed(tree: Path) -> None:
-    """Tab takes what is offered, then leaves; down goes through the others; the request has no slash at its end."""
+    """Tab accepts the suggestion, then leaves; down shows the next; the request has no slash at the end."""
     engine = FakeEngine(presets=[a_preset()])
     async with opened(engine, (80, 24)) as deck:
         dialog = await dialog_on(deck)
@@ -139,7 +139,7 @@ async def test_a_directory_is_completed(tree: Path) -> None:
 
 
 async def test_tab_changes_nothing_that_was_not_typed(tree: Path) -> None:
-    """Going through the fields leaves the directory alone, although a longer name begins like it."""
+    """Tab through the fields does not complete a directory that was not typed."""
     (tree / "src/shop-old").mkdir()
     engine, shop = FakeEngine(presets=[a_preset()]), str(tree / "src/shop")
     change_memory(engine.project, lambda memory: memory.after_launch("repo-scout", "t", LastValues(cwd=shop)))
@@ -157,7 +157,7 @@ async def test_tab_changes_nothing_that_was_not_typed(tree: Path) -> None:
 
 
 async def test_a_key_chooses_a_worktree(tmp_path: Path) -> None:
-    """It is chosen by one key, and what it will be stands beside; the usual choice is no part of a request."""
+    """A key chooses a worktree, with its content beside it; the default is not part of a request."""
     root = make(tmp_path / "shop", {"a.py": "a"})
     (root / "new.py").write_text("new")
     engine = FakeEngine(presets=[a_preset()])
@@ -175,7 +175,7 @@ async def test_a_key_chooses_a_worktree(tmp_path: Path) -> None:
 
 
 async def test_enter_goes_on_and_launches_nothing() -> None:
-    """In a line or a choice Enter is the way to the next field."""
+    """Enter in a line or a choice goes to the next field."""
     engine = FakeEngine(presets=[a_preset()])
     async with opened(engine, (80, 24)) as deck:
         dialog = await dialog_on(deck)
@@ -205,18 +205,18 @@ async def test_a_second_press_launches_nothing_more() -> None:
 
 
 def test_a_read_only_app_launches_nothing() -> None:
-    """All that starts runs is refused there; fetching a text is not."""
+    """A read-only app refuses to start runs, but not to load a text."""
     action_context = ActionContext(place=KeyContext.RUNS, preset=a_preset(), run=a_run(1, "completed"), readonly=True)
     refused = {action.id for action in ACTIONS if action.refusal(action_context) == READONLY}
     assert refused >= {"launch", "ad_hoc", "rerun", "rerun_edited", "follow_up", "with_context", "start"}
     assert not refused & {"edit_task", "load_task", "earlier_tasks"}
 
 
-# --- copies ------------------------------------------------------------------------------------------------------
+# --- attempts ----------------------------------------------------------------------------------------------------
 
 
 async def test_copies_are_one_group() -> None:
-    """Up counts, the button says how many, and all are launched at once."""
+    """Up increases the number of attempts, the button shows it, and all are launched together."""
     engine = GroupingEngine(presets=[a_preset()])
     async with opened(engine, (80, 24)) as deck:
         dialog = await dialog_on(deck)
@@ -238,7 +238,7 @@ async def test_copies_are_one_group() -> None:
     ],
 )
 async def test_copies_that_cannot_be(preset: dict[str, Any], copies: str, said: str) -> None:
-    """The reason stands in the dialog at once, and nothing is launched."""
+    """The dialog shows at once why attempts are impossible, and nothing is launched."""
     engine = FakeEngine(presets=[a_preset(**preset)])
     async with opened(engine, (80, 24)) as deck:
         dialog = await dialog_on(deck)
@@ -254,7 +254,7 @@ async def test_copies_that_cannot_be(preset: dict[str, Any], copies: str, said: 
 
 
 async def test_last_values_are_remembered() -> None:
-    """What was changed at a launch stands in the next dialog of that preset, and is said; the task does not."""
+    """Values changed at a launch, but not the task, are in the preset's next dialog, with a note."""
     engine = GroupingEngine(presets=[a_preset()])
     async with opened(engine, (80, 24)) as deck:
         dialog = await dialog_on(deck)
@@ -272,7 +272,7 @@ async def test_last_values_are_remembered() -> None:
 
 
 async def test_the_way_back_to_the_presets_own() -> None:
-    """A button takes all remembered values away; clearing the model alone takes the preset's."""
+    """A button resets all remembered values; clearing only the model uses the preset's."""
     engine = FakeEngine(presets=[a_preset()])
     change_memory(engine.project, lambda memory: memory.after_launch("repo-scout", "t", CHOSEN))
     async with opened(engine, (80, 24)) as deck:
@@ -292,7 +292,7 @@ async def test_the_way_back_to_the_presets_own() -> None:
 
 
 async def test_what_is_typed_goes_before_what_is_remembered() -> None:
-    """Values that come from the file later than the first key leave that key's field alone."""
+    """Remembered values that load after the first key do not change that key's field."""
     engine = FakeEngine(presets=[a_preset()])
     async with opened(engine, (80, 24)) as deck:
         dialog = await dialog_on(deck)
@@ -302,7 +302,7 @@ async def test_what_is_typed_goes_before_what_is_remembered() -> None:
 
 
 async def test_remembered_values_that_fail_are_said() -> None:
-    """A directory that is gone is a problem like any other."""
+    """A remembered directory that no longer exists is reported like any other problem."""
     engine = FakeEngine(presets=[a_preset()])
     change_memory(engine.project, lambda memory: memory.after_launch("repo-scout", "t", LastValues(cwd="/gone")))
     asked: list[RunRequest] = []
@@ -321,7 +321,7 @@ async def test_remembered_values_that_fail_are_said() -> None:
 
 
 async def test_problems_stand_beside_their_fields() -> None:
-    """Agent, model, directory and runner each have theirs; what is about none of the fields is at the foot."""
+    """Agent, model, directory and runner have their problems beside them; others are at the foot."""
     engine = FakeEngine(presets=[a_preset()])
     engine.problems = (
         ModelError("no model", hint="choose one"),
@@ -346,7 +346,7 @@ async def test_problems_stand_beside_their_fields() -> None:
 
 
 async def test_an_unknown_model_is_one_line() -> None:
-    """A dialog names the nearest model, and the key that lists all; neither the whole list nor options."""
+    """The dialog names the nearest model and the key that lists all, not the whole list."""
     engine = FakeEngine(presets=[a_preset()])
     hint = f"Known ids: {', '.join(f'model-{number}' for number in range(60))}"
     engine.problems = (
@@ -365,7 +365,7 @@ async def test_an_unknown_model_is_one_line() -> None:
 
 
 async def test_models_that_come_while_their_list_opens() -> None:
-    """What an agent answers before the list has its lines is listed as soon as it has."""
+    """Models that arrive before the open list has its lines are added to it."""
     async with opened(FakeEngine(presets=[a_preset()])) as deck:
         listed = ModelsScreen(())
         deck.app.push_screen(listed)
@@ -375,7 +375,7 @@ async def test_models_that_come_while_their_list_opens() -> None:
 
 
 async def test_a_dialog_that_was_closed_is_left_alone() -> None:
-    """What was to be shown in the fields finds them gone when the dialog is closed at once."""
+    """Results that arrive after the dialog is closed are dropped."""
     async with opened(FakeEngine(presets=[a_preset()])) as deck:
         dialog = await dialog_on(deck)
         fields = dialog._fields
@@ -385,7 +385,7 @@ async def test_a_dialog_that_was_closed_is_left_alone() -> None:
 
 
 async def test_a_refused_launch_goes_to_the_field() -> None:
-    """The cursor stands where there is something to mend."""
+    """A refused launch moves the cursor to the field to fix."""
     engine = FakeEngine(presets=[a_preset()])
     engine.launch_error = ModelError("no model", hint="choose one")
     async with opened(engine, (80, 24)) as deck:
@@ -401,7 +401,7 @@ async def test_a_refused_launch_goes_to_the_field() -> None:
     [("N", "tools", "! no tool is left: name one"), ("n", REST, "! tools: no tool is left: name one")],
 )
 async def test_an_error_is_said_once(key: str, field: str, expected: str) -> None:
-    """Beside its field where the dialog has it, else at the foot with its place; hostile text is plain."""
+    """An error is shown once: beside its field, or at the foot with its place, and hostile text is plain."""
     engine = FakeEngine(presets=[a_preset()])
     engine.problems = (UsageError("no tool is left\x1b[31m", where="tools", hint="name one"),)
     async with opened(engine, (80, 24)) as deck:
@@ -430,7 +430,7 @@ async def test_everything_is_reached_on_a_low_screen(size: tuple[int, int]) -> N
 
 
 def test_a_directory_is_asked_for_as_it_is_shown() -> None:
-    """`~` and a slash at the end are only ways to write it."""
+    """`~` and a slash at the end do not change the requested directory."""
     form = LaunchForm(a_preset(), Settings(), os.path.expanduser("~"))
     assert form.request(LaunchValues(task="t", cwd="~/", runner="process")).cwd is None
     assert form.request(LaunchValues(task="t", cwd="~/x/", runner="process")).cwd == os.path.expanduser("~/x")

@@ -1,4 +1,4 @@
-"""The launch dialog where runs can be on other machines: which host, and what it has to have."""
+"""The launch dialog with hosts: the host and its required resources."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .test_fields import dialog_on, problem_of
 
 
 async def test_hosts_are_offered_where_there_are_some(project_dir: Path) -> None:
-    """Without hosts the dialog is as it was; with them a runner more, and with that which host, and what it needs."""
+    """With configured hosts the dialog has a further runner, and for that a host and its resources."""
     async with opened(FakeEngine(presets=[a_preset()])) as deck:
         dialog = await dialog_on(deck)
         assert "hosts" not in dialog.query_one("#runner", Choice).words
@@ -51,7 +51,7 @@ async def test_hosts_are_offered_where_there_are_some(project_dir: Path) -> None
 
 
 async def test_the_host_of_a_preset() -> None:
-    """What the preset says of its host stands in the fields, and is left out of the request unless it was changed."""
+    """The preset's host is shown in the fields, and is part of the request only if changed."""
     engine = FakeEngine(presets=[a_preset(runner="hosts", host="h01", needs={"gpu": 1.0})])
     async with opened(engine) as deck:
         dialog = await dialog_on(deck)
@@ -64,7 +64,7 @@ async def test_the_host_of_a_preset() -> None:
 
 
 def test_again_on_the_same_host() -> None:
-    """A rerun asks for what the run asked for; one of this machine asks for no host."""
+    """A rerun requests the same as the run; a local run requests no host."""
     remote = a_run(1, "completed", meta_runner="hosts", meta_host="h01", meta_needs={"gpu": 1.0})
     again = request_again(remote)
     assert ("h01", {"gpu": 1.0}) == (again.host, again.needs)

@@ -1,4 +1,4 @@
-"""Launching by keyboard: three keys and a task, nothing by accident, problems said before."""
+"""Launching by keyboard: three keys and a task, nothing by accident, problems reported first."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ async def test_select_task_launch() -> None:
 
 
 async def test_launch_from_anywhere_by_button() -> None:
-    """`n` launches the highlighted preset from another pane; the button does what ctrl+s does."""
+    """`n` launches the highlighted preset from another pane, and the button acts like ctrl+s."""
     engine = FakeEngine(a_run(1), presets=[a_preset()])
     async with opened(engine, (80, 24)) as deck:
         await deck.until(lambda: deck.main.presets.row_count, "the presets")
@@ -46,7 +46,7 @@ async def test_launch_from_anywhere_by_button() -> None:
 
 
 async def test_empty_task_is_refused() -> None:
-    """Nothing is launched without a task; the dialog says so and stays."""
+    """Without a task the launch is refused, and the dialog stays with the reason."""
     engine = FakeEngine(presets=[a_preset()])
     async with opened(engine, (80, 24)) as deck:
         await deck.until(lambda: deck.main.presets.row_count, "the presets")
@@ -59,7 +59,7 @@ async def test_empty_task_is_refused() -> None:
 
 
 async def test_escape_launches_nothing() -> None:
-    """Escape closes the dialog, whatever was typed."""
+    """Escape closes the dialog with any text in it."""
     engine = FakeEngine(presets=[a_preset()])
     async with opened(engine) as deck:
         await deck.until(lambda: deck.main.presets.row_count, "the presets")
@@ -71,7 +71,7 @@ async def test_escape_launches_nothing() -> None:
 
 
 async def test_what_would_fail_is_said_before() -> None:
-    """What the engine finds wrong with a request stands in the dialog before anything is launched."""
+    """The dialog shows the engine's refusal before anything is launched."""
     engine = FakeEngine(presets=[a_preset(model=None)])
     engine.problems = (ModelError("no model", hint="choose one, or set default_model"),)
     async with opened(engine, (80, 24)) as deck:
@@ -92,7 +92,7 @@ async def test_what_would_fail_is_said_before() -> None:
     ],
 )
 async def test_text_is_kept_when_launching_fails(error: Exception, reason: str) -> None:
-    """A failed launch is reported in the dialog as a sentence, whatever it was, and the task is still there."""
+    """A failed launch of any kind is reported in the dialog as a sentence, and the task is kept."""
     engine = FakeEngine(presets=[a_preset()])
     engine.launch_error = error
     async with opened(engine) as deck:
@@ -108,7 +108,7 @@ async def test_text_is_kept_when_launching_fails(error: Exception, reason: str) 
 
 
 async def test_over_the_budget_once() -> None:
-    """A launch that the day's budget has no room for is allowed by a question, for that launch alone."""
+    """A launch beyond the day's budget is allowed by a question, for that launch only."""
     engine = FakeEngine(presets=[a_preset()])
     engine.launch_error = BudgetExceeded(
         "the day's budget does not allow this launch: $20.10 of $20.00 spent", where="budget"
@@ -126,7 +126,7 @@ async def test_over_the_budget_once() -> None:
 
 
 async def test_ad_hoc_run() -> None:
-    """`N` asks for model, tools and prompt too, and launches without a preset."""
+    """`N` also asks for model, tools and prompt, and launches without a preset."""
     engine = FakeEngine()
     async with opened(engine, (80, 24)) as deck:
         dialog = await dialog_of(deck, "N")
@@ -142,7 +142,7 @@ async def test_ad_hoc_run() -> None:
 
 
 async def test_runner_is_chosen_by_keys() -> None:
-    """The runner is a field; what is chosen is told by a sign, not by colour alone."""
+    """The chosen runner is shown by a sign, not only by colour."""
     engine = FakeEngine(presets=[a_preset()])
     async with opened(engine) as deck:
         await deck.until(lambda: deck.main.presets.row_count, "the presets")
@@ -171,7 +171,7 @@ async def test_dialogs_fit_the_smallest_screen(key: str) -> None:
 
 
 def test_form_asks_only_for_what_was_changed() -> None:
-    """Prefilled values are left to the engine, so that the call wins only where the operator chose."""
+    """Unchanged values are left to the engine, so that the call overrides only the user's choices."""
     form = LaunchForm(a_preset(), Settings(), "/src/shop")
     assert (form.first.model, form.origin_of(form.first.model)) == ("fake/test", "from the preset")
     unchanged = form.request(LaunchValues(task="t", model="fake/test", cwd="/src/shop", runner="process"))
@@ -181,7 +181,7 @@ def test_form_asks_only_for_what_was_changed() -> None:
 
 
 def test_a_chosen_model_leads_to_its_agent() -> None:
-    """Under `auto` the agent that has the model is asked for; what no list has, and an agent that is named, stays."""
+    """With `auto` the agent that has the chosen model is requested; unknown models and named agents stay."""
     known = (ModelChoice("@fast"), ModelChoice("a/b", "pi", "128k"), ModelChoice("opus", "claude", "$4/$20"))
 
     def agent_of(model: str, settings: Settings, **preset: str) -> str | None:
@@ -197,7 +197,7 @@ def test_a_chosen_model_leads_to_its_agent() -> None:
 
 
 def test_a_model_that_several_agents_have() -> None:
-    """Written, it is that of the first one; chosen from the list of agents, that of the chosen one."""
+    """A typed model belongs to its first agent; one chosen from the list, to the chosen agent."""
     first, second = ModelChoice("a/b", "pi"), ModelChoice("a/b", "codex")
     form = LaunchForm(a_preset(model=None), Settings(), "/src/shop")
     form.take_models((first, second))
@@ -208,7 +208,7 @@ def test_a_model_that_several_agents_have() -> None:
 
 
 def test_a_default_that_the_agent_does_not_have() -> None:
-    """It is not shown as the model of the run, and not asked for."""
+    """A default model that the agent does not have is neither shown nor requested."""
     form = LaunchForm(a_preset(model=None), Settings(default_model="d/m"), "/")
     form.take_default(leaves=True)
     assert (form.first.model, form.origin_of("")) == ("", "the agent's default")
@@ -219,7 +219,7 @@ def test_a_default_that_the_agent_does_not_have() -> None:
 
 
 def test_the_default_comes_back_with_its_agent() -> None:
-    """An agent that has default_model is given it again after one that has not was looked at."""
+    """default_model is used again after a visit to an agent without it."""
     form = LaunchForm(a_preset(model=None), Settings(default_model="d/m"), "/")
     for leaves, model in ((True, ""), (False, "d/m")):
         form.take_default(leaves=leaves)
@@ -227,7 +227,7 @@ def test_the_default_comes_back_with_its_agent() -> None:
 
 
 def test_form_says_where_the_model_comes_from() -> None:
-    """Preset, then default_model, then nothing."""
+    """The model comes from the preset, then from default_model."""
     bare = a_preset(model=None)
     assert LaunchForm(bare, Settings(default_model="d/m"), "/").origin_of("d/m") == "default_model"
     assert LaunchForm(bare, Settings(), "/").first.model == ""

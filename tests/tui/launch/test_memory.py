@@ -1,4 +1,4 @@
-"""What is remembered of launches: small, private, never in the way."""
+"""Remembered launch values: small, private, never blocking."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def project(tmp_path: Path) -> Project:
 
 
 def test_values_are_kept_by_preset_and_project(project: Project, tmp_path: Path) -> None:
-    """The next start knows the values of each preset of a project, and another project does not."""
+    """Values are remembered for each preset of a project, and not shared with another project."""
     change_memory(project, lambda memory: memory.after_launch("scout", "t", CHOSEN))
     assert CHOSEN == read_memory(project).values_of("scout")
     assert LastValues() == read_memory(project).values_of("reviewer")
@@ -27,7 +27,7 @@ def test_values_are_kept_by_preset_and_project(project: Project, tmp_path: Path)
 
 
 def test_the_file_is_private(project: Project) -> None:
-    """Tasks are nobody else's business."""
+    """The file with remembered tasks is private."""
     change_memory(project, lambda memory: memory.after_cancel("scout", "secret"))
     file = Path(memory_file(project))
     assert 0o600 == stat.S_IMODE(file.stat().st_mode)
@@ -36,7 +36,7 @@ def test_the_file_is_private(project: Project) -> None:
 
 @pytest.mark.parametrize("content", [b"", b"{broken", b'{"last": 5}', b"\xff\xfe", b'{"last": {"a": {"copies": "x"}}}'])
 def test_a_broken_file_is_an_empty_one(project: Project, content: bytes) -> None:
-    """Nothing is refused for it, and the next change mends it."""
+    """A broken file counts as empty, and the next change replaces it."""
     change_memory(project, lambda memory: memory)
     Path(memory_file(project)).write_bytes(content)
     assert LaunchMemory() == read_memory(project)
@@ -45,14 +45,14 @@ def test_a_broken_file_is_an_empty_one(project: Project, content: bytes) -> None
 
 
 def test_what_is_usual_is_not_kept() -> None:
-    """A launch with the preset's own values forgets the chosen ones; one that says nothing keeps them."""
+    """A launch with the preset's own values forgets the chosen ones; a launch without values keeps them."""
     memory = LaunchMemory().after_launch("scout", "t", CHOSEN)
     assert CHOSEN == memory.after_launch("scout", "t", None).values_of("scout")
     assert {} == memory.after_launch("scout", "t", LastValues()).last
 
 
 def test_presets_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The values of those used last stay."""
+    """The values used last are kept."""
     monkeypatch.setattr(launch_memory, "PRESETS", 2)
     memory = LaunchMemory()
     for name in ("a", "b", "a", "c"):
@@ -61,7 +61,7 @@ def test_presets_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_draft_is_offered_until_it_is_launched_or_cleared() -> None:
-    """What was typed comes back for its preset; afterwards it is still among the unsent ones unless it was launched."""
+    """A draft is offered again for its preset; afterwards it is an unsent task unless it was launched."""
     memory = LaunchMemory().after_cancel("scout", "find it").after_cancel("", "other")
     assert ("find it", "other", "") == tuple(memory.draft_of(name) for name in ("scout", "", "reviewer"))
     assert "" == memory.after_cancel("scout", " ").draft_of("scout")
@@ -71,14 +71,14 @@ def test_a_draft_is_offered_until_it_is_launched_or_cleared() -> None:
 
 
 def test_a_second_draft_takes_the_place_of_the_first() -> None:
-    """One task at most is offered; the other is not lost."""
+    """One draft is offered at most, and the earlier one is not lost."""
     memory = LaunchMemory().after_cancel("scout", "one").after_cancel("scout", "two").after_cancel("scout", "two")
     assert "two" == memory.draft_of("scout")
     assert [("two", True), ("one", False)] == [(unsent.task, unsent.offered) for unsent in memory.unsent]
 
 
 def test_unsent_tasks_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By number and by size; the newest one is kept whatever its size."""
+    """Unsent tasks are limited by number and size; the newest one is always kept."""
     monkeypatch.setattr(launch_memory, "UNSENT", 3)
     monkeypatch.setattr(launch_memory, "CHARACTERS", 10)
     memory = LaunchMemory()
@@ -89,14 +89,14 @@ def test_unsent_tasks_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_change_starts_from_the_file(project: Project) -> None:
-    """Two apps on one project do not forget each other's tasks."""
+    """Two apps on one project keep each other's tasks."""
     change_memory(project, lambda memory: memory.after_cancel("scout", "of one app"))
     change_memory(project, lambda memory: memory.after_cancel("reviewer", "of the other"))
     assert ["of the other", "of one app"] == [unsent.task for unsent in read_memory(project).unsent]
 
 
 def test_what_cannot_be_written_is_said(project: Project) -> None:
-    """Where the state directory is a file the caller learns of it."""
+    """If the state directory is a file, the caller gets an error."""
     state = Path(memory_file(project)).parent.parent
     state.parent.mkdir(parents=True, exist_ok=True)
     state.write_text("")

@@ -1,4 +1,4 @@
-"""Rerun, at once or with edits, and presets made of ad hoc runs."""
+"""Rerun, at once or with edits, and presets made from one-off runs."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ async def dialog_on(deck: Deck, key: str) -> LaunchScreen:
 
 
 async def test_rerun_with_edits() -> None:
-    """`R` opens the dialog with all that the run was asked for; it is launched as a rerun of that run."""
+    """`R` opens the dialog with the run's whole request, and launches a rerun of that run."""
     run = a_run(
         1,
         "completed",
@@ -85,7 +85,7 @@ async def test_rerun_with_edits() -> None:
 
 
 async def test_a_rerun_keeps_its_budget() -> None:
-    """What was asked for that run and is not usual is in the fields, and asked for again; at once, too."""
+    """A run's own budget is in the fields and requested again, in a rerun at once too."""
     run = a_run(1, "completed", meta_limits=Limits(timeout=60, budget=0.5, max_tokens=2_000_000))
     assert (0.5, 2_000_000) == (request_again(run).budget, request_again(run).max_tokens)
     async with opened(FakeEngine(run)) as deck:
@@ -95,7 +95,7 @@ async def test_a_rerun_keeps_its_budget() -> None:
 
 
 async def test_rerun_of_an_ad_hoc_run_with_edits() -> None:
-    """Tools and prompt, which no file holds, come from the run."""
+    """Tools and prompt of a one-off run come from the run, because no file has them."""
     engine = FakeEngine(a_run(1, "completed", **ADHOC), presets=[a_preset()])
     async with opened(engine, (80, 24)) as deck:
         dialog = await dialog_on(deck, "R")
@@ -106,7 +106,7 @@ async def test_rerun_of_an_ad_hoc_run_with_edits() -> None:
 
 
 async def test_rerun_with_edits_after_the_preset_went() -> None:
-    """The dialog says that it is gone, and offers an ad hoc run with the recorded prompt."""
+    """If the preset is missing, the dialog reports that and offers a one-off run with the recorded prompt."""
     prompt = f"You are a scout.\n\n{INSTRUCTION}"
     run = a_run(1, "completed", meta_system_prompt=prompt, meta_finalize=True, meta_tools=Tools("allow", ("read",)))
     engine = FakeEngine(run, presets=[a_preset("another")])
@@ -121,7 +121,7 @@ async def test_rerun_with_edits_after_the_preset_went() -> None:
 
 
 async def test_a_prompt_that_cannot_be_read() -> None:
-    """Where the run's files are gone a toast says so, and the dialog can be used."""
+    """If the run's files are missing, a toast reports it and the dialog still works."""
     engine = FakeEngine(a_run(1, "completed", **ADHOC), presets=[a_preset()])
 
     def gone(name: str) -> RunMeta:
@@ -136,7 +136,7 @@ async def test_a_prompt_that_cannot_be_read() -> None:
 
 
 async def test_a_task_that_had_the_word_keeps_it() -> None:
-    """`{previous}` in a recorded task was meant literally; one that is written now stands for that run's answer."""
+    """`{previous}` in a recorded task is literal; a newly typed one stands for that run's answer."""
     engine = FakeEngine(a_run(1, "completed", meta_task="what is {previous}?"), presets=[a_preset()])
     async with opened(engine, (80, 24)) as deck:
         dialog = await dialog_on(deck, "R")
@@ -147,7 +147,7 @@ async def test_a_task_that_had_the_word_keeps_it() -> None:
 
 
 def test_what_a_run_had_is_written_as_the_fields_have_it() -> None:
-    """No tools is a word, the agent's own set is nothing; the tool and the line of finalization are left out."""
+    """No tools has its own word, the agent's set is empty, and finalization's tool and line are left out."""
     written = [asked_tools(a_run(1, meta_tools=Tools("allow", tools)).meta) for tools in (None, (), ("read", "ls"))]
     assert written == ["", "none", "read ls"]
     form = LaunchForm(
@@ -159,7 +159,7 @@ def test_what_a_run_had_is_written_as_the_fields_have_it() -> None:
 
 
 def test_which_answer_is_meant_where_several_are_marked() -> None:
-    """`{previous}` is always the highlighted run's, and the dialog says so beside marked ones."""
+    """`{previous}` always means the highlighted run, and the dialog notes that if other runs are marked."""
     run = a_run(1, "completed")
     assert LaunchForm(None, Settings(), "/", run=run).previous.endswith(run.meta.short_id)
     assert LaunchForm(None, Settings(), "/", run=run, marked=2).previous.endswith("(highlighted, not selected)")
@@ -169,7 +169,7 @@ def test_which_answer_is_meant_where_several_are_marked() -> None:
 
 
 async def test_marked_runs_are_rerun_after_one_question(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All in one group; one that cannot be launched again is named and left out."""
+    """Marked runs are rerun in one group; a run that cannot be launched is named and left out."""
     runs = (a_run(1, "completed"), a_run(2, "failed"), a_run(3, "completed", meta_preset="gone"))
     engine = GroupingEngine(*runs, presets=[a_preset()])
 
@@ -225,7 +225,7 @@ async def fill_in(deck: Deck, name: str, where: str = PROJECT, description: str 
 
 @pytest.mark.parametrize("where", [PROJECT, USER])
 async def test_an_ad_hoc_run_is_saved_and_launched_as_its_preset(project_dir: Path, where: str) -> None:
-    """The file has model, tools, prompt and budget; the run is one of that preset."""
+    """The preset has model, tools, prompt and budget, and the run is launched with that preset."""
     engine = an_engine(project_dir)
     place = project_dir / ".pi/subagents" if where == PROJECT else Path(os.environ["PI_CODING_AGENT_DIR"], "subagents")
     launched: list[RunRequest] = []
@@ -244,7 +244,7 @@ async def test_an_ad_hoc_run_is_saved_and_launched_as_its_preset(project_dir: Pa
 
 
 async def test_a_preset_is_saved_where_it_is_looked_for(project_dir: Path) -> None:
-    """Below a directory that has presets of its own, "this project" is that directory."""
+    """Below a directory with its own presets, "this project" means that directory."""
     place = project_dir / "api" / ".pi" / "subagents"
     place.mkdir(parents=True)
     (place / "other.md").write_text("---\nname: other\ndescription: Another.\n---\n")
@@ -258,7 +258,7 @@ async def test_a_preset_is_saved_where_it_is_looked_for(project_dir: Path) -> No
 
 
 async def test_a_preset_is_never_replaced(project_dir: Path) -> None:
-    """A name that is taken anywhere is a problem beside the field before launching, and nothing is launched."""
+    """An existing preset name is a problem beside the field, and nothing is launched."""
     place = Path(os.environ["PI_CODING_AGENT_DIR"], "subagents")
     place.mkdir(parents=True)
     content = "---\nname: worker\ndescription: Mine.\n---\nMine.\n"
@@ -276,14 +276,14 @@ async def test_a_preset_is_never_replaced(project_dir: Path) -> None:
 
 
 async def test_a_preset_needs_a_description(project_dir: Path) -> None:
-    """It is by that that a parent chooses; the dialog says so."""
+    """A preset needs a description, as the dialog says, because parents choose by it."""
     async with opened(an_engine(project_dir), (80, 24)) as deck:  # type: ignore[arg-type]
         dialog = await fill_in(deck, "worker", description=" ")
         await deck.until(lambda: "needs a description" in problem_of(dialog, "save"), "the problem")
 
 
 async def test_a_second_try_saves_nothing_again(project_dir: Path) -> None:
-    """When launching fails after the preset was saved, the next try launches that preset."""
+    """If launching fails after the preset was saved, the next try launches that preset."""
     engine = an_engine(project_dir)
     calls: list[RunRequest] = []
 

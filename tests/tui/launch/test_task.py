@@ -1,4 +1,4 @@
-"""Getting a task into the field: written, edited elsewhere, loaded, taken from earlier ones; and never losing it."""
+"""Entering a task: typed, edited elsewhere, loaded, reused; and never lost."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ async def loading(deck: Deck, path: str) -> LaunchScreen:
 
 
 async def test_the_editor_gives_the_text_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    """ctrl+e hands the task over wherever the cursor is, and undo brings back what stood there."""
+    """ctrl+e opens the task in the editor from any field, and undo restores the earlier text."""
     handed: list[tuple[str, str]] = []
 
     def edited(_: object, text: str, *, name: str) -> tuple[str, str]:
@@ -61,7 +61,7 @@ async def test_the_editor_gives_the_text_back(monkeypatch: pytest.MonkeyPatch) -
 
 
 async def test_a_failing_editor_leaves_the_text(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What went wrong is told, and the task is as it was."""
+    """A failing editor is reported, and the task is unchanged."""
     monkeypatch.setattr(launch_module, "edit_text", lambda _, text, *, name: (text, "vi could not be started"))
     async with opened(FakeEngine(presets=[a_preset()])) as deck:
         await deck.until(lambda: deck.main.presets.row_count, "the preset")
@@ -72,7 +72,7 @@ async def test_a_failing_editor_leaves_the_text(monkeypatch: pytest.MonkeyPatch)
 
 
 async def test_a_file_is_loaded(tmp_path: Path) -> None:
-    """ctrl+o takes the text of a file, and undo brings back what was typed before."""
+    """ctrl+o loads the text of a file, and undo restores the earlier text."""
     (tmp_path / "task.md").write_text("from\na file\n")
     async with opened(FakeEngine(presets=[a_preset()]), (80, 24)) as deck:
         await deck.until(lambda: deck.main.presets.row_count, "the preset")
@@ -92,7 +92,7 @@ async def test_a_file_is_loaded(tmp_path: Path) -> None:
     ],
 )
 async def test_a_file_that_cannot_be_taken(tmp_path: Path, name: str, content: bytes | None, said: str) -> None:
-    """The question stays and says why; the task is as it was."""
+    """If the file cannot be read, the question stays with the reason, and the task is unchanged."""
     if content is not None:
         (tmp_path / name).write_bytes(content)
     async with opened(FakeEngine(presets=[a_preset()]), (120, 30)) as deck:
@@ -105,7 +105,7 @@ async def test_a_file_that_cannot_be_taken(tmp_path: Path, name: str, content: b
 
 
 async def test_earlier_tasks_are_chosen_by_words() -> None:
-    """ctrl+r lists the preset's own first; words narrow the list, Enter takes one, undo brings back the text before."""
+    """ctrl+r lists the preset's own tasks first; words filter, Enter inserts, undo restores the earlier text."""
     runs = (
         a_run(1, "completed", meta_task="count the tests"),
         a_run(2, "completed", meta_task="review the parser\nslowly", meta_preset="reviewer"),
@@ -131,7 +131,7 @@ async def test_earlier_tasks_are_chosen_by_words() -> None:
 
 
 async def test_without_earlier_tasks_the_list_says_so() -> None:
-    """Nothing to choose is no error, and Enter takes nothing."""
+    """Without earlier tasks the list says that it is empty, and Enter inserts nothing."""
     async with opened(FakeEngine(presets=[a_preset()]), (80, 24)) as deck:
         await deck.until(lambda: deck.main.presets.row_count, "the preset")
         dialog = await dialog_of(deck, "n")
@@ -142,7 +142,7 @@ async def test_without_earlier_tasks_the_list_says_so() -> None:
 
 
 def test_each_task_is_listed_once() -> None:
-    """The newest of equal tasks counts, own preset first."""
+    """Of equal tasks the newest is listed, own preset first."""
     runs = [a_run(1, meta_task="a"), a_run(2, meta_task="b", meta_preset="x"), a_run(3, meta_task="a")]
     tasks = earlier_tasks(runs, (), "repo-scout")
     assert [(task.task, task.at) for task in tasks] == [("a", stamp(3)), ("b", stamp(2))]
@@ -150,14 +150,14 @@ def test_each_task_is_listed_once() -> None:
 
 
 def test_words_are_looked_for_in_task_and_preset() -> None:
-    """All of them have to be there, in any case; the list is cut."""
+    """All words must match task or preset, in any case, and the list is limited."""
     tasks = [EarlierTask("Find the parser", "scout", ""), EarlierTask("find it", "other", "")]
     assert matching(tasks, "FIND scout", 9) == tasks[:1]
     assert matching(tasks, "find", 1) == tasks[:1]
 
 
 async def test_a_cancelled_task_is_offered_again() -> None:
-    """It comes back selected, for its preset alone: typing replaces it, and then it is among the earlier tasks."""
+    """A cancelled task returns selected, for its preset only: typing replaces it, and it joins the earlier tasks."""
     engine = FakeEngine(presets=[a_preset(), a_preset("reviewer")])
     async with opened(engine, (80, 24)) as deck:
         await deck.until(lambda: deck.main.presets.row_count, "the presets")
@@ -187,7 +187,7 @@ async def test_a_cancelled_task_is_offered_again() -> None:
 
 
 async def test_a_draft_survives_the_app() -> None:
-    """Another app on the project offers it too, and launching it takes it away."""
+    """Another app on the project offers the draft too, and launching it removes it."""
     async with opened(FakeEngine(presets=[a_preset()])) as deck:
         await deck.until(lambda: deck.main.presets.row_count, "the presets")
         await dialog_of(deck, "n")
@@ -205,7 +205,7 @@ async def test_a_draft_survives_the_app() -> None:
 
 
 async def test_what_cannot_be_kept_is_told() -> None:
-    """A state directory that cannot be written keeps nothing from working; the app itself still knows the draft."""
+    """Without a writable state directory everything works, with a warning, and the app keeps the draft."""
     engine = FakeEngine(presets=[a_preset()])
     state = Path(memory_file(engine.project)).parent.parent
     async with opened(engine) as deck:
@@ -220,7 +220,7 @@ async def test_what_cannot_be_kept_is_told() -> None:
 
 
 async def test_leaving_while_it_is_launched() -> None:
-    """Escape does not wait for a slow launch; when that fails it is told, and the task is offered again."""
+    """Escape does not wait for a slow launch; if that fails, a toast reports it and the task is offered again."""
     engine = FakeEngine(presets=[a_preset()])
     gate = engine.disk
     gate.clear()

@@ -1,4 +1,4 @@
-"""The palette: actions, runs, presets, filters and settings, found by what is typed."""
+"""The palette: actions, runs, presets, filters and settings, found by typed text."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def chosen(deck: Deck) -> Offer | None:
 
 @pytest.mark.parametrize("typed", ["token check", "migr guide", run_id(2)[-6:], "docs-writer failed run"])
 async def test_a_run_is_found_by_task_preset_and_id(typed: str) -> None:
-    """Words of the task, the preset or the id find a run, and Enter goes to it, whatever a filter hides."""
+    """Words of the task, the preset or the id find a run, and Enter goes to it, even if a filter hides it."""
     async with opened(an_engine()) as deck:
         deck.main.runs.filter_by("status:running")
         await ask(deck, typed)
@@ -55,7 +55,7 @@ async def test_a_run_is_found_by_task_preset_and_id(typed: str) -> None:
 
 
 async def test_a_preset_is_launched() -> None:
-    """A preset opens the launch dialog with it, whichever is highlighted."""
+    """A preset opens the launch dialog with it, even if another one is highlighted."""
     async with opened(an_engine()) as deck:
         await deck.until(lambda: deck.main.presets.row_count, "the presets")
         await ask(deck, "preset repo-s")
@@ -64,7 +64,7 @@ async def test_a_preset_is_launched() -> None:
 
 
 async def test_a_filter_is_chosen() -> None:
-    """Filters that need no more words are offered, one for each preset too, and what is typed as one; one ends it."""
+    """Complete filters are offered, one for each preset, and the typed text as one; another ends the filter."""
     async with opened(an_engine()) as deck:
         for typed, wanted, left in (
             ("status:f", "status:failed", 1),
@@ -90,7 +90,7 @@ async def test_a_filter_with_a_mistake() -> None:
 
 
 async def test_a_setting_is_edited(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A setting says what it means and is, and opens in the editor at its line; without a file one is made first."""
+    """A setting shows its meaning and value, and opens in the editor at its line; a missing file is created."""
     edited: list[tuple[str, int | None]] = []
     monkeypatch.setattr(handover, "edit_file", lambda _, path, line: edited.append((path, line)) or "")
     async with opened(an_engine()) as deck:
@@ -108,7 +108,7 @@ async def test_a_setting_is_edited(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_readonly_offers_nothing_that_changes() -> None:
-    """In an app that changes nothing no preset is offered, and a setting is only read."""
+    """A read-only app offers no preset, and shows a setting without opening it."""
     async with opened(an_engine(), readonly=True) as deck:
         await ask(deck, "preset")
         offers = [offer.kind for offer in deck.app.screen.query_one(OfferList)._offers]
@@ -121,7 +121,7 @@ async def test_readonly_offers_nothing_that_changes() -> None:
 
 
 async def test_what_is_typed_may_lack_letters() -> None:
-    """Where nothing has the words, what has their letters in this order is offered; else it says so."""
+    """If nothing contains the words, titles with their letters in this order are offered; otherwise a note appears."""
     async with opened(an_engine()) as deck:
         await ask(deck, "cpyid")
         offer = chosen(deck)
@@ -134,7 +134,7 @@ async def test_what_is_typed_may_lack_letters() -> None:
 
 
 def test_the_best_comes_first() -> None:
-    """A title that begins with what is typed comes before one that has it, and this before a sentence that does."""
+    """A title that begins with the typed text comes first, then titles and then sentences that contain it."""
     offers = [
         Offer(Kind.ACTION, "1", "kill", "not to stop", "kill not to stop"),
         Offer(Kind.ACTION, "2", "do stop", "", "do stop"),
@@ -145,7 +145,7 @@ def test_the_best_comes_first() -> None:
 
 
 def test_a_thousand_runs_are_no_burden() -> None:
-    """Making the offers of 1,000 runs, and finding one of them, takes less than a key may."""
+    """Offering 1,000 runs and finding one of them takes no longer than a key may."""
     runs = [a_run(number, "completed", meta_task=f"task {number} " + "with many words " * 40) for number in range(1000)]
     begun = time.process_time()
     offers = list(run_offers(runs))
@@ -156,12 +156,12 @@ def test_a_thousand_runs_are_no_burden() -> None:
 
 
 def test_every_setting_is_offered() -> None:
-    """Each key of the settings file is there, with what is in force."""
+    """Each key of the settings file is offered, with its effective value."""
     assert [offer.key for offer in setting_offers(Settings())] == list(KEYS)
 
 
 def test_the_line_of_a_setting(tmp_path: Path) -> None:
-    """A setting that is given is found before one that is commented out; what the file lacks is written at its end."""
+    """A setting's own line is found before a commented one; a missing setting is written at the end."""
     text = "# grace_seconds: 3\nlimits:\n  stall: 10m\n\ngrace_seconds: 5\nlogs:\n  mb: 1\n"
     assert (line_of(text, "grace_seconds"), line_of(text, "limits.stall"), line_of(text, "theme")) == (5, 3, 7)
     example = example_settings()

@@ -1,4 +1,4 @@
-"""Presets are copied, deleted, brought back and opened in $EDITOR from their pane; doctor is one key away."""
+"""Presets are copied, deleted, restored and opened in $EDITOR from their pane; doctor is one key away."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ async def until_toast(deck: Deck, text: str) -> None:
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 30)])
 async def test_an_own_preset_is_duplicated(project_dir: Path, size: tuple[int, int]) -> None:
-    """`b` proposes the next free name, and the copy has the cursor; comments and order stay."""
+    """`b` suggests the next free name and moves the cursor to the copy; comments and order stay."""
     async with presets_opened(project_dir, SCOUT, SCOUT.replace("name: scout", "name: scout-2"), size=size) as deck:
         await deck.press("b")
         await until_screen(deck, CopyPresetScreen)
@@ -41,7 +41,7 @@ async def test_an_own_preset_is_duplicated(project_dir: Path, size: tuple[int, i
 
 
 async def test_an_agent_file_is_shown_and_copied(project_dir: Path) -> None:
-    """One of another program has its warnings and its form below the rows; a copy of it is a preset of ours."""
+    """Another program's agent file shows its warnings and format below the rows, and is copied as our preset."""
     file = project_dir / ".claude" / "agents" / "scout.md"
     file.parent.mkdir(parents=True)
     file.write_text("---\nname: scout\ndescription: d\ndisallowedTools: Bash\nhooks: {}\n---\nLook.\n")
@@ -60,7 +60,7 @@ async def test_an_agent_file_is_shown_and_copied(project_dir: Path) -> None:
 
 @pytest.mark.parametrize("name", ["a/b", "n" * 300, "", "scout"])
 async def test_a_copy_that_cannot_be_written_says_why(project_dir: Path, name: str) -> None:
-    """The dialog stays with what was typed, and the reason below it."""
+    """If the copy cannot be written, the dialog stays with the typed text and the reason below it."""
     async with presets_opened(project_dir, SCOUT) as deck:
         await deck.press("b")
         await until_screen(deck, CopyPresetScreen)
@@ -72,7 +72,7 @@ async def test_a_copy_that_cannot_be_written_says_why(project_dir: Path, name: s
 
 
 async def test_a_copy_for_all_projects(project_dir: Path) -> None:
-    """The other place is chosen in the dialog, under the same name if one likes."""
+    """The dialog offers the directory for all projects, where the same name is possible."""
     async with presets_opened(project_dir, SCOUT) as deck:
         await deck.press("b")
         await until_screen(deck, CopyPresetScreen)
@@ -83,7 +83,7 @@ async def test_a_copy_for_all_projects(project_dir: Path) -> None:
 
 
 async def test_a_broken_file_is_not_copied() -> None:
-    """The refusal names the key that mends it, an operator's own too."""
+    """The refusal to copy a broken file names the key to fix it, even the user's own."""
     problem = PresetProblem(path="/x.md", message="bad", line=2, source=PresetSource.PROJECT, name="broken")
     async with opened(FakeEngine(a_run(1), problems=[problem])) as deck:
         await deck.until(lambda: deck.main.presets.row_count, "the broken file")
@@ -92,7 +92,7 @@ async def test_a_broken_file_is_not_copied() -> None:
 
 
 async def test_delete_asks_and_undo_brings_back(project_dir: Path) -> None:
-    """The question names file, origin and what takes its place; undo brings back every byte and the cursor."""
+    """The question names file, origin and replacement; undo restores every byte and the cursor."""
     file, farther = project_place(project_dir) / "scout.md", user_place() / "far.md"
     farther.write_text(SCOUT)
     async with presets_opened(project_dir, SCOUT, SCOUT.replace("name: scout", "name: zebra")) as deck:
@@ -119,7 +119,7 @@ async def test_delete_asks_and_undo_brings_back(project_dir: Path) -> None:
 
 
 async def test_a_broken_file_can_be_deleted(project_dir: Path) -> None:
-    """What cannot be used can still go, and come back as it was."""
+    """A broken file can be deleted and restored unchanged."""
     file = project_place(project_dir) / "scout.md"
     async with presets_opened(project_dir, "nothing at all") as deck:
         await deck.press("d")
@@ -133,7 +133,7 @@ async def test_a_broken_file_can_be_deleted(project_dir: Path) -> None:
 
 
 async def test_bundled_presets_are_not_deleted(project_dir: Path) -> None:
-    """The refusal says how to leave them out."""
+    """The refusal to delete a bundled preset names the setting to hide it."""
     async with presets_opened(project_dir, bundled_presets=True, roles={"fast": "fake/test"}) as deck:
         await deck.until(lambda: deck.main.presets.preset, "Explore")
         await deck.press("d")
@@ -142,7 +142,7 @@ async def test_bundled_presets_are_not_deleted(project_dir: Path) -> None:
 
 @pytest.mark.parametrize("key", ["e", "E"])
 async def test_bundled_presets_are_copied_instead_of_edited(project_dir: Path, key: str) -> None:
-    """Editing offers the copy, which is then one's own."""
+    """Editing a bundled preset offers a copy, which then belongs to the user."""
     async with presets_opened(project_dir, bundled_presets=True, roles={"fast": "fake/test"}) as deck:
         await deck.until(lambda: deck.main.presets.preset, "Explore")
         await deck.press(key)
@@ -170,7 +170,7 @@ async def test_bundled_presets_are_copied_instead_of_edited(project_dir: Path, k
 async def test_an_editor_outside_is_checked_after(
     project_dir: Path, monkeypatch: pytest.MonkeyPatch, change: str, said: str
 ) -> None:
-    """`E` opens the file itself in $EDITOR, and says afterwards what is wrong with it."""
+    """`E` opens the file itself in $EDITOR, and reports its problems afterwards."""
     from contextlib import nullcontext
 
     monkeypatch.delenv("VISUAL", raising=False)
@@ -182,7 +182,7 @@ async def test_an_editor_outside_is_checked_after(
 
 
 async def test_doctor_is_one_key_away(project_dir: Path) -> None:
-    """`!` looks anew each time, what has to be mended first, each with glyph, word and command."""
+    """`!` checks again each time, and shows problems first, each with glyph, word and command."""
     async with presets_opened(project_dir, size=(80, 24)) as deck:
         await deck.press("!")
         await until_screen(deck, ReadingScreen)
@@ -200,7 +200,7 @@ async def test_doctor_is_one_key_away(project_dir: Path) -> None:
 
 
 def test_doctor_sums_up() -> None:
-    """How much is to be mended is said in words; a hostile detail is one plain line."""
+    """The number of problems is shown in words, and a hostile detail is one plain line."""
     checks = (Check("a", State.PROBLEM, "x", "do\x1b[31m it"), Check("b", State.WARN, "y"), Check("c", State.WARN, "z"))
     assert verdict(checks) == "1 problem, 2 warnings   esc closes"
     assert verdict(()) == "no problems   esc closes"
@@ -208,7 +208,7 @@ def test_doctor_sums_up() -> None:
 
 
 async def test_a_read_text_is_filtered_and_scrolled() -> None:
-    """Words narrow the entries, each of them whole; arrows scroll and Escape closes."""
+    """Words filter whole entries, arrows scroll and Escape closes."""
     async with opened(FakeEngine(a_run(1)), (80, 24)) as deck:
         entries = [Content(f"message {number}\n  more of [b]{number}[/b]") for number in range(60)]
         screen = ReadingScreen("Messages", entries, filterable=True)
@@ -232,7 +232,7 @@ async def test_a_read_text_is_filtered_and_scrolled() -> None:
 
 
 async def test_empty_state_names_own_keys(project_dir: Path) -> None:
-    """The keys that teach are those that hold, and what is missing has its command where there is room."""
+    """The empty state shows the effective keys, and with enough room the install command of a missing program."""
     settings = {"keys": {"create_preset": "f5", "doctor": "f9"}}
     async with presets_opened(project_dir, size=(80, 28), **settings) as deck:
         await deck.until_text("f5  new preset")
@@ -245,7 +245,7 @@ async def test_empty_state_names_own_keys(project_dir: Path) -> None:
 
 
 async def test_wide_rows_have_model_and_tools() -> None:
-    """A zoomed pane shows what a run would get; a narrow one tells it of the highlighted row below the rows."""
+    """A zoomed pane shows what a run would get; a narrow one shows it for the highlighted row below the rows."""
     problem = PresetProblem(path="/x.md", message="name is missing", line=2, source=PresetSource.PROJECT, name="broken")
     presets = [a_preset("aaa", denied_tools=("bash",), tools=None), a_preset("bbb", model=None, warnings=("odd",))]
     async with opened(FakeEngine(a_run(1), presets=presets, problems=[problem]), (120, 50)) as deck:
@@ -266,7 +266,7 @@ async def test_wide_rows_have_model_and_tools() -> None:
 
 
 async def test_a_run_is_thought_through(project_dir: Path) -> None:
-    """What a run of the highlighted preset would not get here is said below the rows, once the cursor rests."""
+    """Once the cursor rests, tools that a run of the preset would not get are named below the rows."""
     texts = SCOUT, SCOUT.replace("grep", "grepp").replace("name: scout", "name: zebra")
     async with presets_opened(project_dir, *texts) as deck:
         await deck.press("j")
@@ -276,7 +276,7 @@ async def test_a_run_is_thought_through(project_dir: Path) -> None:
 
 
 async def test_a_full_pane_says_it_at_the_edge() -> None:
-    """Where there is no room below the rows, the edge has what is worth knowing."""
+    """Without room below the rows, the pane's edge has the warning or the description."""
     presets = [a_preset(f"p{number:02}", warnings=("odd thing",) if number == 0 else ()) for number in range(30)]
     async with opened(FakeEngine(a_run(1), presets=presets), (120, 30)) as deck:
         await deck.until(lambda: deck.main.presets.row_count == 30, "the rows")

@@ -1,4 +1,4 @@
-"""Presets are written and edited in the app: judged while typed, never saved broken, nothing typed lost."""
+"""Presets are written and edited in the app: checked while typing, never saved broken, no typed text lost."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ async def until_saved(deck: Deck) -> None:
 
 @pytest.mark.parametrize("size", SIZES)
 async def test_create_from_the_template(project_dir: Path, size: tuple[int, int]) -> None:
-    """`c` opens a template with the cursor behind the name; what is missing is said until it is there."""
+    """`c` opens a template with the cursor behind the name, and names missing fields until they are there."""
     async with presets_opened(project_dir, size=size) as deck:
         await deck.press("c")
         await until_screen(deck, PresetEditorScreen)
@@ -50,7 +50,7 @@ async def test_create_from_the_template(project_dir: Path, size: tuple[int, int]
 
 
 async def test_create_for_all_projects(project_dir: Path) -> None:
-    """The other place is chosen in the form, and a preset that it is hidden by is said calmly."""
+    """The form offers the directory for all projects, and notes which preset hides the new one."""
     async with presets_opened(project_dir, SCOUT) as deck:
         await deck.press("c")
         await until_screen(deck, PresetEditorScreen)
@@ -67,7 +67,7 @@ async def test_create_for_all_projects(project_dir: Path) -> None:
 
 
 async def test_edit_the_highlighted_file(project_dir: Path) -> None:
-    """`e` opens the file's real text; saving keeps its rights and every character that was not changed."""
+    """`e` opens the file's real text; saving keeps its permissions and all unchanged characters."""
     async with presets_opened(project_dir, SCOUT) as deck:
         file = project_place(project_dir) / "scout.md"
         file.chmod(0o640)
@@ -86,7 +86,7 @@ async def test_edit_the_highlighted_file(project_dir: Path) -> None:
 
 
 async def test_warnings_are_shown_while_typing(project_dir: Path) -> None:
-    """Unknown tools and keys keep nothing from being saved, and are said below the text."""
+    """Unknown tools and keys do not prevent saving, and are named below the text."""
     async with presets_opened(project_dir, SCOUT, size=(80, 24)) as deck:
         await deck.press("e")
         await until_screen(deck, PresetEditorScreen)
@@ -96,7 +96,7 @@ async def test_warnings_are_shown_while_typing(project_dir: Path) -> None:
 
 
 async def test_what_is_broken_is_not_saved(project_dir: Path) -> None:
-    """Saving says what and where, and puts the cursor there; the text stays as typed."""
+    """Saving broken text reports the problem and its place, moves the cursor there and keeps the text."""
     async with presets_opened(project_dir, SCOUT) as deck:
         await deck.press("e")
         await until_screen(deck, PresetEditorScreen)
@@ -111,7 +111,7 @@ async def test_what_is_broken_is_not_saved(project_dir: Path) -> None:
 
 
 async def test_a_broken_file_is_mended(project_dir: Path) -> None:
-    """A file that cannot be used opens as it is, and is a preset once it is saved."""
+    """A broken file opens as it is, and is a preset once it is fixed and saved."""
     async with presets_opened(project_dir, SCOUT.replace("name: scout", "nam: scout")) as deck:
         await deck.until(lambda: deck.main.presets.problem, "the broken file")
         await deck.press("e")
@@ -125,7 +125,7 @@ async def test_a_broken_file_is_mended(project_dir: Path) -> None:
 
 
 async def test_escape_asks_before_text_is_lost(project_dir: Path) -> None:
-    """Unsaved text is left only on purpose; without any Escape just closes."""
+    """Escape asks before it discards unsaved text; without any it just closes."""
     async with presets_opened(project_dir, SCOUT) as deck:
         await deck.press("e")
         await until_screen(deck, PresetEditorScreen)
@@ -148,7 +148,7 @@ async def test_escape_asks_before_text_is_lost(project_dir: Path) -> None:
 
 @pytest.mark.parametrize("wish", ["over", "reload", "back"])
 async def test_a_file_that_changed_meanwhile(project_dir: Path, wish: str) -> None:
-    """Nobody's text is lost: writing over and reloading are asked for, and undo brings the typed one back."""
+    """No text is lost: overwriting and reloading ask first, and undo restores the typed text."""
     file = project_place(project_dir) / "scout.md"
     theirs = SCOUT.replace("Look.", "Look twice.")
     async with presets_opened(project_dir, SCOUT) as deck:
@@ -174,7 +174,7 @@ async def test_a_file_that_changed_meanwhile(project_dir: Path, wish: str) -> No
 
 
 async def test_a_file_that_was_deleted_meanwhile(project_dir: Path) -> None:
-    """There is nothing to reload then, but the text can be written again."""
+    """A deleted file cannot be reloaded, but the text can be written again."""
     file = project_place(project_dir) / "scout.md"
     async with presets_opened(project_dir, SCOUT) as deck:
         await deck.press("e")
@@ -190,7 +190,7 @@ async def test_a_file_that_was_deleted_meanwhile(project_dir: Path) -> None:
 
 
 async def test_a_full_disk_loses_nothing(project_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The sentence says why nothing was written, and the text stays on the screen to be saved later."""
+    """If the disk is full, the reason is shown, and the text stays on the screen to be saved later."""
     file = project_place(project_dir) / "scout.md"
     async with presets_opened(project_dir, SCOUT, size=(80, 24)) as deck:
         await deck.press("e")
@@ -211,7 +211,7 @@ async def test_a_full_disk_loses_nothing(project_dir: Path, monkeypatch: pytest.
 
 
 async def test_a_place_that_cannot_be_written(project_dir: Path) -> None:
-    """A directory that cannot be made is told with its path, and the text stays."""
+    """If the directory cannot be made, its path is reported and the text stays."""
     async with presets_opened(project_dir) as deck:
         shutil.rmtree(project_dir / ".pi", ignore_errors=True)
         (project_dir / ".pi").write_text("in the way")
@@ -224,7 +224,7 @@ async def test_a_place_that_cannot_be_written(project_dir: Path) -> None:
 
 
 async def test_the_editor_goes_on_outside(project_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """ctrl+e hands the text to $EDITOR and takes it back, unsaved, judged, and undone by ctrl+z."""
+    """ctrl+e opens the text in $EDITOR and reloads it, unsaved and checked; ctrl+z undoes that."""
     monkeypatch.setattr(
         "subdeck.tui.presets._editor.edit_text", lambda _app, text, *, name: (f"{name}\n{text}\x1b", "")
     )
@@ -259,7 +259,7 @@ async def test_the_editor_goes_on_outside(project_dir: Path, tmp_path: Path, mon
     ],
 )
 async def test_hostile_text_is_shown_and_kept(project_dir: Path, hostile: str) -> None:
-    """Nothing raw reaches the screen, and every byte is in the file again when another one is changed."""
+    """No raw text reaches the screen, and saving another change keeps every byte."""
     file = project_place(project_dir) / "scout.md"
     content = SCOUT.replace("Look.", f"Look {hostile} there.").encode()
     async with presets_opened(project_dir, SCOUT, size=(80, 24)) as deck:
@@ -275,7 +275,7 @@ async def test_hostile_text_is_shown_and_kept(project_dir: Path, hostile: str) -
 
 
 async def test_what_is_no_text_goes_to_another_editor(project_dir: Path) -> None:
-    """A file that is not UTF-8 would not come back from here: the message says so."""
+    """A file that is not UTF-8 cannot be edited here, as the message reports by line."""
     async with presets_opened(project_dir, SCOUT) as deck:
         (project_place(project_dir) / "scout.md").write_bytes(b"---\nname: \xff\n")
         await deck.press("e")
@@ -283,7 +283,7 @@ async def test_what_is_no_text_goes_to_another_editor(project_dir: Path) -> None
 
 
 async def test_nothing_is_selected() -> None:
-    """Without a preset the keys say what would help, by the keys that hold."""
+    """Without a preset the keys suggest what would help, with the effective keys."""
     async with opened(FakeEngine(a_run(1))) as deck:
         said = "No preset is highlighted. c creates one."
         await deck.press("1")
@@ -297,7 +297,7 @@ async def test_nothing_is_selected() -> None:
 
 
 async def test_readonly_leaves_presets_alone() -> None:
-    """What would write a file is refused in a read-only app."""
+    """A read-only app refuses to write preset files."""
     from subdeck.tui.keys.actions import BY_ID
     from subdeck.tui.keys.command import ActionContext, KeyContext
 

@@ -1,4 +1,4 @@
-"""What the app says of presets: resolved facts before a launch, known models, the bundled one to copy."""
+"""Presets in the app: resolved facts before a launch, known models, copying the bundled one."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ Look.
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 30)])
 async def test_the_dialog_says_what_a_run_would_get(project_dir: Path, size: tuple[int, int]) -> None:
-    """Origin, description, thinking, resolved tools, limits and warnings: one calm line each."""
+    """Origin, description, thinking, resolved tools, limits and warnings have one line each."""
     place = project_dir / ".pi/subagents"
     place.mkdir(parents=True)
     (place / "scout.md").write_text(PRESET)
@@ -54,14 +54,14 @@ async def test_the_dialog_says_what_a_run_would_get(project_dir: Path, size: tup
 
 
 def test_facts_as_written() -> None:
-    """Before anything is looked up the dialog says what the preset has in it."""
+    """Before the lookup the dialog shows the preset's own values."""
     facts = written_facts(a_preset(thinking="low", denied_tools=("bash",), tools=None, max_turns=5))
 
     assert ("low", "all but bash", "5 turns") == (facts.thinking, facts.tools, facts.limits)
 
 
 async def test_known_models_are_offered() -> None:
-    """The field completes what is typed, and down goes through the models that have it in them; free text stays."""
+    """The field completes typed text, down goes through matching models, and free text stays."""
     engine = FakeEngine(presets=[a_preset(model=None)])
     engine.settings = Settings(
         agent="offline", models=("anthropic/claude-haiku-4-5", "fake/haiku"), roles={"fast": "fake/haiku"}
@@ -90,7 +90,7 @@ async def test_known_models_are_offered() -> None:
 
 
 def test_choices_are_roles_and_models(tmp_path: Path) -> None:
-    """Roles first, then what the settings and models.json have; broken roles keep nothing else from being offered."""
+    """Roles come first, then models from settings and models.json; broken roles do not hide the others."""
     agent_dir = Path(os.environ["PI_CODING_AGENT_DIR"])
     agent_dir.mkdir(parents=True, exist_ok=True)
     (agent_dir / "providers.json").write_text("{broken")
@@ -109,7 +109,7 @@ def test_choices_are_roles_and_models(tmp_path: Path) -> None:
 
 
 async def test_empty_state_offers_the_bundled_preset(project_dir: Path) -> None:
-    """Without presets `b` copies Explore; its role is not set, so `model: inherit` is proposed."""
+    """Without presets `b` copies Explore; its role is not set, so `model: inherit` is suggested."""
     async with opened(offline_engine(project_dir), (80, 24)) as deck:  # type: ignore[arg-type]
         await deck.until_text("b  copy Explore")
         await deck.press("b")
@@ -123,7 +123,7 @@ async def test_empty_state_offers_the_bundled_preset(project_dir: Path) -> None:
 
 
 async def test_a_copy_of_the_bundled_preset_needs_a_model(project_dir: Path) -> None:
-    """A cleared model is refused in the dialog while the role is not set; one that is typed is written."""
+    """An empty model is refused in the dialog while the role is not set; a typed one is written."""
     async with opened(offline_engine(project_dir), (80, 24)) as deck:  # type: ignore[arg-type]
         await deck.until_text("b  copy Explore")
         await deck.press("b")
@@ -138,7 +138,7 @@ async def test_a_copy_of_the_bundled_preset_needs_a_model(project_dir: Path) -> 
 
 
 async def test_all_that_starters_write_is_in_the_question(project_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """On a small screen warnings are cut, with a sign for it; no file, no setting and no button is."""
+    """On a small screen warnings are cut, with a sign for it, but every file, setting and button is shown."""
     (project_dir / "Makefile").write_text("test:\n")
     engine = offline_engine(project_dir)
     monkeypatch.setattr("subdeck.core.starters.obstacles", lambda *_: {
@@ -153,7 +153,7 @@ async def test_all_that_starters_write_is_in_the_question(project_dir: Path, mon
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40)])
 async def test_empty_state_offers_starter_presets(project_dir: Path, size: tuple[int, int]) -> None:
-    """Without presets `p` shows what it would write and where; `y` writes it, and the cursor is on the first one."""
+    """Without presets `p` shows the files to be written; `y` writes them, and the cursor is on the first preset."""
     (project_dir / "Makefile").write_text("test:\n")
     place, engine = project_dir / ".pi/subagents", offline_engine(project_dir)
     settings = Path(os.environ["HOME"], ".config/subdeck/config.yaml")
@@ -172,7 +172,7 @@ async def test_empty_state_offers_starter_presets(project_dir: Path, size: tuple
 
 
 async def test_starter_presets_are_written_once(project_dir: Path) -> None:
-    """Where all four exist `p` reports that there is nothing to write."""
+    """If all four exist, `p` reports that there is nothing to write."""
     engine = offline_engine(project_dir)
     write_starters(plan_starters(engine.workspace, for_all=False))
     async with opened(engine) as deck:  # type: ignore[arg-type]
@@ -182,7 +182,7 @@ async def test_starter_presets_are_written_once(project_dir: Path) -> None:
 
 
 async def test_copy_for_all_projects(project_dir: Path) -> None:
-    """With a role that is set no model is asked for; the copy goes where all projects look."""
+    """With a role that is set no model is asked for; the copy goes to the directory for all projects."""
     engine = offline_engine(project_dir, bundled_presets=True, roles={"fast": "fake/test"})
     async with opened(engine) as deck:  # type: ignore[arg-type]
         await deck.until_text("bundled")
@@ -198,7 +198,7 @@ async def test_copy_for_all_projects(project_dir: Path) -> None:
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 30)])
 async def test_tries_and_warnings_are_seen(size: tuple[int, int]) -> None:
-    """A second try stands in the row and in the transcript's title, and so does how much was warned of."""
+    """The row and the transcript's title show a second attempt and the number of warnings."""
     run = a_run(1, attempt=2, meta_max_attempts=3, warnings=("x", "y"), activity="Reading a.py")
     async with opened(FakeEngine(run, a_run(2, attempt=1, meta_max_attempts=3)), size) as deck:
         await deck.press("j")
@@ -208,7 +208,7 @@ async def test_tries_and_warnings_are_seen(size: tuple[int, int]) -> None:
 
 
 async def test_a_narrow_edge_keeps_what_matters() -> None:
-    """Whether the end is followed is said at any width; the preset's origin where there is room."""
+    """The edge shows at any width whether the end is followed, and the preset's origin if there is room."""
     async with opened(FakeEngine(a_run(1, meta_resolved_model="m" * 30)), (120, 30)) as deck:
         await deck.until_text("─ project · process · mmm")
         await deck.pilot.resize_terminal(80, 24)
@@ -217,8 +217,8 @@ async def test_a_narrow_edge_keeps_what_matters() -> None:
 
 
 async def test_models_of_all_agents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The list has what each agent offers below its name, and news of an agent that was asked in the background; one
-    that hangs keeps nobody waiting. What is chosen there runs on its agent.
+    """The list has each agent's models below its name, with news of agents asked in the background, and does not wait
+    for a hung one. A model chosen there runs on its agent.
     """
     monkeypatch.setattr("subdeck.core.launch.model_choices.PATIENCE_S", 6.0)
     model = {"value": "tiny", "resolvedModel": "claude-tiny-1", "description": "$1/$5 per Mtok"}

@@ -1,4 +1,4 @@
-"""Which agent each run has: a column of the list while there are several."""
+"""The agent column of the list, shown while several agents are in use."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def headings(deck: Deck) -> str:
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 35)])
 async def test_the_column_comes_with_a_second_agent(size: tuple[int, int]) -> None:
-    """The agent of each run is named as soon as runs of two agents are listed, in the usual sizes of a terminal."""
+    """The agent of each run is named as soon as runs of two agents are listed, in the usual terminal sizes."""
     engine = FakeEngine(a_run(1, meta_agent="claude"))
     async with opened(engine, size) as deck:
         assert "agent" not in headings(deck)
@@ -49,13 +49,13 @@ async def test_the_column_comes_with_a_second_agent(size: tuple[int, int]) -> No
     ],
 )
 def test_it_drops_by_importance(width: int, shown: set[RunColumn]) -> None:
-    """With several agents in use the agent's name stays longer than cost and changes, and goes before age."""
+    """With several agents in use the agent's name is dropped after cost and changes, and before age."""
     places = {place.column for place in layout(width, WITH_AGENT).places}
     assert shown == places & {AGENT, COST, CHANGES}
 
 
 def test_a_wide_list_has_room_for_the_worktree() -> None:
-    """Where there is room, runner and worktree stand behind the agent's name; else the name stands alone."""
+    """With enough room runner and worktree are behind the agent's name; otherwise only the name is shown."""
     run = a_run(1, meta_agent="pi", meta_runner="tmux")
     wide, narrow = (
         "".join(text for text, _ in RunRow(run, RowFlags(), layout(width, WITH_AGENT)).cells(datetime.now(UTC)))
@@ -79,14 +79,14 @@ def test_only_listed_runs_count() -> None:
 
 
 def test_chosen_columns_stay() -> None:
-    """A user who chose the columns gets these, whatever agents there are."""
+    """Columns chosen by the user stay, with any number of agents."""
     assert (DEFAULT, WITH_AGENT) == (for_listed(DEFAULT, remote=False), for_listed(DEFAULT, remote=False, agents=True))
     assert WITH_BOTH == for_listed(DEFAULT, remote=True, agents=True)
     assert (TASK,) == for_listed((TASK,), remote=False, agents=True)
 
 
 def test_a_group_names_its_agent() -> None:
-    """The head of a group names the agent of all its runs, or how many there are."""
+    """The head of a group names the agent of all its runs, or the number of agents."""
     runs = [a_mate(number, size=2, meta_agent=agent) for number, agent in ((1, "claude"), (2, "codex"))]
     for members, expected in ((runs, "2 agents"), (runs[:1] * 2, "claude")):
         cells = head_cells(summarize(members, 2), RowFlags(), layout(116, WITH_AGENT), datetime.now(UTC))

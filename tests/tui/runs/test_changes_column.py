@@ -1,4 +1,4 @@
-"""What the list of runs and the detail of one say of what runs changed."""
+"""Changes of runs in the list and in the detail."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ SOME = Changes(files=2, added=12, removed=3, named=FILES)
     ],
 )
 def test_figures(changes: Changes, figure: str) -> None:
-    """A figure is short, claims nothing in a shared directory, and a dash is said of what is known alone."""
+    """A figure is short, claims nothing in a shared directory, and is a dash only for known absence of changes."""
     assert figure == changes.figure
 
 
 def test_filters() -> None:
-    """Runs are found by whether they changed something, and by the files."""
+    """Runs are found by the presence of changes, and by the changed files."""
     run, none, unknown = (a_run(1, "completed", changes=changes) for changes in (SOME, Changes(), None))
     flags = Flags(unseen=False, marked=False)
 
@@ -69,7 +69,7 @@ def test_sort() -> None:
 
 
 def test_detail() -> None:
-    """Each file stands there with its lines, or why they are not counted; so does who else was there, and the check."""
+    """The detail lists each file with its lines, or why they are not counted, and other runs there and the check."""
     run = a_run(1, "completed", changes=SOME)
     check = CheckResult("tests", 2, 14.0, "2 failed")
     changes = replace(SOME, shared="also at work there: x", files=5)
@@ -93,12 +93,12 @@ def test_detail() -> None:
     ],
 )
 def test_detail_says_what_is_not_known(run: RunSnapshot, changes: Changes | None, said: str) -> None:
-    """Nothing is claimed of a run that nobody could look at."""
+    """Without recorded changes the detail claims nothing."""
     assert plain_text(changed_rows(run, changes, None, 60)).startswith(said)
 
 
 async def test_detail_opens_the_differences() -> None:
-    """The tab leads to the view of the changes, and back."""
+    """The tab opens the view of the changes, and Escape returns."""
     async with opened(FakeEngine(a_run(1, "completed", changes=SOME)), (80, 24)) as deck:
         await deck.press("i")
         await deck.until(lambda: isinstance(deck.app.screen, RunDetailScreen), "the detail screen")
@@ -112,7 +112,7 @@ async def test_detail_opens_the_differences() -> None:
 
 
 async def test_the_column_is_live() -> None:
-    """What a visible run has changed so far is looked at in a thread, only once as long as it does nothing."""
+    """A thread computes a visible run's changes so far, once until the run does something."""
     running = a_run(1, usage=Usage(tool_uses=2), patience=60.0, heard_at=monotonic())
     engine = FakeEngine(running, a_run(2, "completed", changes=SOME))
     engine.work.known[running.run_id] = Changes(files=1, added=7)
@@ -126,7 +126,7 @@ async def test_the_column_is_live() -> None:
 
 
 async def test_nothing_is_looked_at_where_the_column_is_not_shown() -> None:
-    """A narrow list has no room for it, and then nobody looks."""
+    """A narrow list without the column computes no changes."""
     engine = FakeEngine(a_run(1, usage=Usage(tool_uses=2), patience=60.0, heard_at=monotonic()))
     async with opened(engine, size=(80, 24)) as deck:
         deck.main._changing.tick()

@@ -1,4 +1,4 @@
-"""Checks in the app: chosen at a launch, found by the filter, shown among the facts."""
+"""Checks in the app: chosen at a launch, found by the filter, shown in the overview."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def preset(check: str | None) -> Preset:
     ("of_preset", "chosen", "asked"), [(None, "tests", "tests"), ("tests", "", ""), ("tests", "tests", None)]
 )
 def test_a_check_is_chosen(of_preset: str | None, chosen: str, asked: str | None) -> None:
-    """Only what differs from the preset is asked for; none is a choice, too."""
+    """Only a check that differs from the preset's is requested, including none."""
     form = LaunchForm(preset(of_preset), SETTINGS, "/")
     assert (("tests", "types"), of_preset or "") == (form.checks, form.first.check)
     values = type(form.first)(
@@ -39,7 +39,7 @@ def test_a_check_is_chosen(of_preset: str | None, chosen: str, asked: str | None
 
 
 def test_a_rerun_has_the_check_of_its_run() -> None:
-    """Also where the settings do not have it any more: then that is said beside the field."""
+    """A rerun has its run's check; if that is missing in the settings, the field reports it."""
     run = make_snapshot(make_meta(check="gone"))
     form = LaunchForm(None, SETTINGS, "/", run=run, reuse=Reuse.EVERYTHING)
     assert ("gone", ("tests", "types", "gone")) == (form.first.check, form.checks)
@@ -47,7 +47,7 @@ def test_a_rerun_has_the_check_of_its_run() -> None:
 
 
 def test_filter() -> None:
-    """`check:` finds runs by what their check said; one that did not pass needs a person."""
+    """`check:` finds runs by their check's verdict, and a check that did not pass needs attention."""
     meta = make_meta(check="tests")
     runs = {
         "passed": make_snapshot(meta, check=CheckResult("tests", 0)),
@@ -62,7 +62,7 @@ def test_filter() -> None:
 
 
 def test_facts() -> None:
-    """The verdict stands there with the end of the output."""
+    """The verdict is shown with the end of the output."""
     meta = make_meta(check="tests")
     result = make_result(meta.run_id, check=CheckResult("tests", 2, 14.0, "2 failed"))
     rows = facts_rows(make_snapshot(meta), meta, result, None, datetime.now(UTC), 80)

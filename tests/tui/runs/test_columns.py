@@ -39,7 +39,7 @@ def row_of(run: RunSnapshot, width: int, flags: RowFlags | None = None, wanted: 
 @pytest.mark.parametrize("width", WIDTHS)
 @pytest.mark.parametrize("text", HOSTILE)
 def test_rows_are_as_wide_as_the_list(width: int, text: str) -> None:
-    """Whatever a run holds, its columns stay where they are and nothing of it commands the terminal."""
+    """A run's texts neither move its columns nor control the terminal."""
     run = a_run(1, "failed", message=text, meta_task=text, meta_preset=text, meta_agent=text, usage=Usage(cost=1.5))
     group = summarize(a_group("running", "failed", meta_task=text, meta_preset=text), known=2)
     for words in (False, True):
@@ -56,7 +56,7 @@ def test_rows_are_as_wide_as_the_list(width: int, text: str) -> None:
     width=st.integers(12, 260), wanted=st.lists(st.sampled_from(COLUMNS), min_size=1, unique=True), words=st.booleans()
 )
 def test_gutters_never_shrink(width: int, wanted: list[RunColumn], words: bool) -> None:
-    """Before each column but a state that comes first there is a blank, however much is in a row."""
+    """Every column except a leading state has a blank before it, however full the row is."""
     much = "x" * 300
     fields = {"meta_preset": much, "meta_task": much, "meta_agent": much, "meta_resolved_model": much}
     usage = Usage(input=10**15, cost=1e9)
@@ -88,13 +88,13 @@ def test_columns_come_with_the_room() -> None:
 
 
 def test_a_run_in_a_worktree_is_marked() -> None:
-    """Its agent is followed by a sign with a word."""
+    """A worktree is marked by a sign and a word after the agent."""
     run = a_run(1, meta_agent="pi", meta_worktree=WorktreePlan("subdeck/fixer-000001", "/src/shop"))
     assert row_of(run, 140).rstrip().endswith(" pi ⎇ worktree")
 
 
 def test_a_state_is_a_glyph_unless_there_is_room_for_its_word() -> None:
-    """Only where the terminal is wide may a state have its word, and it takes none from the texts."""
+    """A state has its word only in a wide terminal, and then the texts keep their width."""
     run = a_run(1)
     assert "●" in row_of(run, 200)
     assert "running" not in row_of(run, 200)
@@ -103,12 +103,12 @@ def test_a_state_is_a_glyph_unless_there_is_room_for_its_word() -> None:
 
 
 def test_no_cost_is_a_dash() -> None:
-    """What was not charged is not told as an amount."""
+    """An uncharged run shows no amount."""
     assert row_of(a_run(1), 80).endswith("–       –")
 
 
 def test_a_cost_that_nobody_knows_is_no_dash() -> None:
-    """It is a question mark, in a sum a plus behind what is known."""
+    """An unknown cost is a question mark, and a sum without it has a plus."""
     untold = Usage(input=3200, unpriced=3200)
     assert row_of(a_run(1, usage=untold), 80).endswith("  3.2k       ?")
     runs = [a_run(1, usage=untold), a_run(2, usage=Usage(input=800, cost=0.31))]
@@ -124,14 +124,14 @@ def test_figures_line_up_at_the_right() -> None:
 
 
 def test_signs_are_glyphs() -> None:
-    """Who needs a look, what is marked and what belongs to a group is told without colour."""
+    """Runs that need attention, marked runs and groups have signs, not only colours."""
     flags = (RowFlags(), RowFlags(needs_you=True), RowFlags(unread=True, marked=True), RowFlags(tree="│"))
     assert [row_of(a_run(1, "failed"), 80, signs)[:2] for signs in flags] == ["  ", "! ", "•◆", " │"]
 
 
 @pytest.mark.parametrize(("width", "tally"), [(62, "2● 1✗ 1✓"), (110, "2 running  1 ✗  1 ✓"), (40, "2● 1✗ 1✓")])
 def test_a_head_says_how_its_runs_stand(width: int, tally: str) -> None:
-    """State of the whole, preset and how many, the tally whole, sums; it stays in the columns of the rows."""
+    """A head shows its state, preset, number of runs, full tally and sums, in the columns of the rows."""
     group = summarize(a_group("running", "running", "failed", "completed", usage=Usage(input=1000)), known=4)
     row = text_of(head_cells(group, RowFlags(tree="▾"), layout(width), NOW))
     assert row.startswith(" ▾● re")
@@ -141,7 +141,7 @@ def test_a_head_says_how_its_runs_stand(width: int, tally: str) -> None:
 
 
 def test_tasks_of_a_group_say_their_common_beginning_once() -> None:
-    """The head has the words that all begin with, each run what differs; copies say which one they are."""
+    """The head shows the common beginning of all tasks, each run its difference; attempts show their number."""
     tasks = [f"review module src/payments/{name}.py" for name in ("gateway", "grants", "ledger")]
     runs = [a_mate(number, size=3, meta_task=task) for number, task in enumerate(tasks, 1)]
     group = summarize(runs, known=3)
@@ -165,19 +165,19 @@ def test_tasks_of_a_group_say_their_common_beginning_once() -> None:
     ],
 )
 def test_a_common_beginning(texts: tuple[str, ...], common: str) -> None:
-    """It ends at a word, and is long enough to be worth a look at two rows."""
+    """A common beginning ends at a word, and is long enough to be useful."""
     assert common_beginning(texts) == common
 
 
 def test_a_second_attempt_is_told() -> None:
-    """Where there is no column for what a run does, its attempt stands before the task."""
+    """Without a column for the activity, the attempt is shown before the task."""
     again = a_run(1, attempt=2, meta_max_attempts=3)
     assert "try 2/3 · task 1" in row_of(again, 50)
     assert "try 2/3 · starting" in row_of(again, 100)
 
 
 def test_a_group_does_not_count_unknown_ends_as_failed() -> None:
-    """Of a run that a newer subdeck recorded it is not known how it ended."""
+    """A run recorded by a newer subdeck does not count as failed."""
     completed, failed = a_group("completed", "failed")
     unknown = replace(failed, newer_schema=2)
     assert summarize([completed, unknown], known=2).tally == "1 ✓  1 newer"
@@ -209,7 +209,7 @@ def test_ages(ago: timedelta, age: str) -> None:
 
 
 def test_chosen_columns_stand_in_their_order() -> None:
-    """What the settings name is shown, and in that order, where there is any room for it."""
+    """The columns in the settings are shown in their order, with any room for them."""
     wanted = chosen_columns(["id", "cost", "state", "model", "task"])
     run = a_run(0xABC, usage=Usage(cost=0.31), meta_resolved_model="fake/test", meta_task="look around")
     assert row_of(run, 90, wanted=wanted).split() == ["000abc", "$0.31", "●", "fake/test", "look", "around"]
@@ -218,7 +218,7 @@ def test_chosen_columns_stand_in_their_order() -> None:
 
 
 def test_no_choice_is_the_usual_one() -> None:
-    """Without the setting the columns are ours, and its text names every one there is."""
+    """Without the setting the default columns are shown, and its text names every column."""
     assert chosen_columns(Settings().columns) == DEFAULT
     note = str(Settings.__annotations__["columns"].__metadata__[-1].meaning)
     assert ", ".join(column_names()) in note
@@ -228,7 +228,7 @@ def test_no_choice_is_the_usual_one() -> None:
 
 
 async def test_a_click_on_a_heading_sorts() -> None:
-    """A click sorts by the column, another one reverses; a mark beside the heading says so, `O` does the same."""
+    """A click on a heading sorts by it, another one reverses, with a mark beside it; `O` reverses too."""
     runs = [a_run(number, "completed", usage=Usage(cost=number / 4 % 1)) for number in range(1, 5)]
     async with opened(FakeEngine(*runs)) as deck:
         list_, listing = deck.main.runs, deck.main.runs.listing
@@ -255,7 +255,7 @@ async def test_a_click_on_a_heading_sorts() -> None:
 
 
 async def test_the_order_is_remembered_as_it_was_reversed() -> None:
-    """The next start sorts as the last one, in the same direction."""
+    """The next start sorts like the last one, in the same direction."""
     runs = [a_run(number, "completed") for number in range(1, 4)]
     async with opened(FakeEngine(*runs)) as deck:
         await deck.press("O")
@@ -266,7 +266,7 @@ async def test_the_order_is_remembered_as_it_was_reversed() -> None:
 
 
 async def test_headings_take_no_row_from_a_low_list() -> None:
-    """Where the list is hardly there, each line of it is a run; the cursor stays in view with headings and without."""
+    """In a tiny list every line is a run; the cursor stays in view with and without headings."""
     runs = [a_run(number, "completed") for number in range(1, 31)]
     async with opened(FakeEngine(*runs), (80, 24)) as deck:
         assert "preset" in deck.rows(deck.main.runs)[0]

@@ -1,4 +1,4 @@
-"""What keys do to runs, and how ends and errors are told."""
+"""The effects of keys on runs, and the notices of endings and errors."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from ..open_deck import opened
 
 
 async def test_stop_is_soft() -> None:
-    """`x` stops the highlighted run softly, after a yes where it is dear."""
+    """`x` stops the highlighted run softly, after a question if it is expensive."""
     engine = FakeEngine(a_run(1), a_run(2))
     async with opened(engine) as deck:
         await deck.press("j", "x", "y")
@@ -52,7 +52,7 @@ async def test_kill_asks_and_cancel_is_the_default() -> None:
 
 
 async def test_delete_and_undo() -> None:
-    """`d` asks before it deletes a finished run, `u` brings it back and selects it."""
+    """`d` asks before it deletes a finished run, `u` restores and selects it."""
     engine = FakeEngine(a_run(1, "completed"), a_run(2, "completed"))
     async with opened(engine) as deck:
         await deck.press("d")
@@ -68,7 +68,7 @@ async def test_delete_and_undo() -> None:
 
 
 async def test_undo_twice_at_once() -> None:
-    """Two keys in one packet bring one deletion back once; the second one hears that there is no other."""
+    """Two keys in one packet undo one deletion once, and the second is refused."""
     engine = FakeEngine(a_run(1, "completed"), a_run(2, "completed"))
     async with opened(engine) as deck:
         await deck.press("d")
@@ -83,7 +83,7 @@ async def test_undo_twice_at_once() -> None:
 
 
 async def test_what_does_not_come_back_is_told() -> None:
-    """Where the trash has given up some of the runs, undo says how many came back."""
+    """If the trash has purged some of the runs, undo reports how many were restored."""
     engine = FakeEngine(a_run(1, "completed"), a_run(2, "completed"))
     async with opened(engine) as deck:
         await deck.press("*", "d")
@@ -97,7 +97,7 @@ async def test_what_does_not_come_back_is_told() -> None:
 
 
 async def test_what_changed_files_is_taken_back_after_asking() -> None:
-    """What was done elsewhere is found when one comes back; `u` names it, and no is no."""
+    """Acts of other windows are found when the app gets the focus; `u` names one, and undoes it only after a yes."""
     engine = FakeEngine(a_run(1, "completed"))
     async with opened(engine) as deck:
         engine.act(ActKind.APPLY, "repo-scout 000001")
@@ -126,7 +126,7 @@ async def test_a_running_run_is_stopped_before_it_is_deleted() -> None:
 
 
 async def test_a_run_that_does_not_end_is_not_deleted() -> None:
-    """Nothing is lost when a run cannot be stopped; the message says what to do."""
+    """A run that cannot be stopped is not deleted, and the message says what to do."""
     engine = FakeEngine(a_run(1))
     engine.deaf = True
     async with opened(engine) as deck:
@@ -138,7 +138,7 @@ async def test_a_run_that_does_not_end_is_not_deleted() -> None:
 
 
 async def test_the_question_names_what_is_lost(tmp_path: Path) -> None:
-    """Size and conversation are named before a run is deleted."""
+    """The question names size and conversation before a run is deleted."""
     log = tmp_path / "transcript.log"
     log.write_bytes(b"x" * 2000)
     engine = FakeEngine(a_run(1, "completed", meta_session_path="/s.jsonl"))
@@ -150,7 +150,7 @@ async def test_the_question_names_what_is_lost(tmp_path: Path) -> None:
 
 
 async def test_rerun_asks_for_the_same() -> None:
-    """`r` launches the same task, model, runner and place again, and says of which run."""
+    """`r` launches the same task, model, runner and directory again, with the original run's id."""
     run = a_run(1, "failed", meta_runner="tmux")
     engine = FakeEngine(run)
     async with opened(engine) as deck:
@@ -172,7 +172,7 @@ async def test_rerun_asks_for_the_same() -> None:
 
 
 async def test_rerun_of_an_ad_hoc_run_has_its_prompt_and_tools() -> None:
-    """What no preset file holds comes from the run itself."""
+    """Tools and prompt of a one-off run come from the run itself."""
     run = a_run(
         1,
         "failed",
@@ -205,7 +205,7 @@ async def test_copy_run_id() -> None:
     ],
 )
 async def test_errors_become_toasts(error: Exception, reason: str) -> None:
-    """Whatever an engine call raises is reported as a sentence and leaves the app alive."""
+    """Every error of an engine call is reported as a sentence, and the app continues."""
     engine = FakeEngine(a_run(1))
     engine.stop_error = error
     async with opened(engine) as deck:
@@ -216,7 +216,7 @@ async def test_errors_become_toasts(error: Exception, reason: str) -> None:
 
 
 async def test_an_end_is_told_once() -> None:
-    """One toast per end, with how it ended, and a claim in the session."""
+    """Each ending is one toast with its outcome, and one claim in the session."""
     engine = FakeEngine(a_run(1), a_run(2))
     async with opened(engine) as deck:
         engine.tell(a_run(1, "failed", message="401 [bold]key"))
@@ -230,7 +230,7 @@ async def test_an_end_is_told_once() -> None:
 
 
 async def test_many_ends_are_one_toast() -> None:
-    """Runs that end together share a toast."""
+    """Runs that finish together share a toast."""
     engine = FakeEngine(*(a_run(number) for number in range(1, 41)))
     async with opened(engine) as deck:
         engine.tell(*(a_run(number, "completed", message=f"fine {number}") for number in range(1, 11)))
@@ -240,7 +240,7 @@ async def test_many_ends_are_one_toast() -> None:
 
 
 class FakeScreen:
-    """Keeps toasts and timers, for a test to look at and to fire."""
+    """Records toasts and timers, for a test to check and to fire."""
 
     def __init__(self) -> None:
         self.said: list[str] = []
@@ -255,7 +255,7 @@ class FakeScreen:
 
 
 def test_never_more_than_three_toasts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With three on the screen the next ends wait, and come together when one has gone."""
+    """With three toasts on the screen further endings wait, and share one when a toast has closed."""
     screen, now = FakeScreen(), [100.0]
     monkeypatch.setattr("subdeck.tui.deck._toasts.monotonic", lambda: now[0])
     toasts = Toasts(screen, Notifications(), Notices())  # type: ignore[arg-type]
@@ -271,7 +271,7 @@ def test_never_more_than_three_toasts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_the_run_looked_at_ends_silently() -> None:
-    """Who looks at the transcript sees the end there: no toast, but the end is claimed."""
+    """The ending of a run with a focused transcript makes no toast, but is claimed."""
     engine = FakeEngine(a_run(1), a_run(2))
     async with opened(engine) as deck:
         await deck.press("enter")
@@ -286,7 +286,7 @@ async def test_the_run_looked_at_ends_silently() -> None:
 
 
 async def test_a_run_in_sight_is_told_in_few_words() -> None:
-    """The end of a run whose transcript is on the screen stands there: its toast is one short line."""
+    """If a run's transcript is on the screen, the toast for its ending is one short line."""
     engine = FakeEngine(a_run(1))
     async with opened(engine) as deck:
         assert deck.main.runs.has_focus
@@ -297,7 +297,7 @@ async def test_a_run_in_sight_is_told_in_few_words() -> None:
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 30)])
 async def test_toasts_leave_the_newest_lines_free(size: tuple[int, int]) -> None:
-    """A toast stands above the transcript, whose end is where one reads."""
+    """Toasts appear above the transcript's last lines, which the user reads."""
     engine = FakeEngine(a_run(1), a_run(2))
     async with opened(engine, size) as deck:
         engine.tell(a_run(1, "failed", message="401 " * 30))
@@ -310,7 +310,7 @@ async def test_toasts_leave_the_newest_lines_free(size: tuple[int, int]) -> None
 
 @pytest.mark.parametrize(("bell", "toasts"), [(True, True), (True, False), (False, True)])
 async def test_the_bell_rings_on_request(monkeypatch: pytest.MonkeyPatch, bell: bool, toasts: bool) -> None:
-    """`notifications.bell` rings once for ends that come together; toasts can be off beside it."""
+    """`notifications.bell` rings once for runs that finish together; toasts can be off beside it."""
     engine = FakeEngine(a_run(1), a_run(2), a_run(3))
     engine.settings = Settings(notifications=Notifications(toasts=toasts, bell=bell))
     async with opened(engine) as deck:
@@ -323,7 +323,7 @@ async def test_the_bell_rings_on_request(monkeypatch: pytest.MonkeyPatch, bell: 
 
 
 async def test_what_ended_unseen_is_summed_up() -> None:
-    """On start one line says what ended while nobody looked, and claims it."""
+    """At the start one line sums up runs that finished without the app, and claims them."""
     runs = (a_run(1, "completed"), a_run(2, "failed"), a_run(3, "completed"))
     engine = FakeEngine(*runs)
     engine.untold = runs
@@ -335,7 +335,7 @@ async def test_what_ended_unseen_is_summed_up() -> None:
 
 
 async def test_an_end_during_the_first_look_is_told_once() -> None:
-    """What ended unseen is asked for after the first look; what both have found is told once."""
+    """Endings found both at the start and in the first update are reported once."""
     asked_after_look: list[bool] = []
 
     class Ending(FakeEngine):
@@ -351,7 +351,7 @@ async def test_an_end_during_the_first_look_is_told_once() -> None:
 
 
 async def test_attach_to_a_process_run_opens_its_transcript() -> None:
-    """A run without a pane is shown in full instead of an error."""
+    """A run without a pane is shown zoomed instead of an error."""
     engine = FakeEngine(a_run(1))
     async with opened(engine) as deck:
         await deck.press("a")
@@ -363,7 +363,7 @@ async def test_attach_to_a_process_run_opens_its_transcript() -> None:
 
 
 async def test_attach_hands_the_terminal_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The detach key is told before the first time; then the engine's argv gets the terminal."""
+    """The detach key is shown before the first time; then the engine's command gets the terminal."""
     engine = FakeEngine(a_run(1, meta_runner="tmux"))
     engine.attach = AttachInfo(("tmux", "-L", "x", "attach"), ("alt+a", "d"))
     handed: list[tuple[str, ...]] = []
@@ -380,7 +380,7 @@ async def test_attach_hands_the_terminal_over(monkeypatch: pytest.MonkeyPatch) -
 
 
 async def test_attach_to_a_gone_pane_is_told() -> None:
-    """When there is no pane any more, a toast says so."""
+    """If the pane no longer exists, a toast reports it."""
     engine = FakeEngine(a_run(1, meta_runner="tmux"))
     engine.attach = SubdeckError("the pane is gone", hint="read the transcript")
     async with opened(engine) as deck:
@@ -390,19 +390,19 @@ async def test_attach_to_a_gone_pane_is_told() -> None:
 
 
 async def test_libraries_find_an_encoding() -> None:
-    """What stands for stdout while the app runs has the `encoding` that libtmux reads when it is imported."""
+    """While the app runs its stdout has the `encoding` that libtmux reads on import."""
     async with opened(FakeEngine()) as deck:
         assert getattr(deck.app._capture_stdout, "encoding", "") == "utf-8"
 
 
 async def test_handing_over_never_raises() -> None:
-    """Where the terminal cannot be handed over, or the program is missing, a sentence says so."""
+    """If the terminal cannot be lent or the program is missing, an error message is returned."""
     async with opened(FakeEngine(a_run(1))) as deck:
         assert "Cannot start another program" in hand_over(deck.app, [sys.executable, "-c", ""])
 
 
 async def test_a_fault_of_a_worker_is_logged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What goes wrong in the background is in a toast, and with its traceback in the file that SUBDECK_LOG names."""
+    """A background error is in a toast, and with its traceback in the file named by SUBDECK_LOG."""
     log = tmp_path / "faults.log"
     monkeypatch.setenv("SUBDECK_LOG", str(log))
     engine = FakeEngine(a_run(1))

@@ -1,4 +1,4 @@
-"""What can be written into a filter, and what it lets pass."""
+"""The syntax of a filter, and the runs it passes."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def passes(text: str, run: RunSnapshot = RUN, *, unseen: bool = False, marked: b
     ],
 )
 def test_passes(text: str) -> None:
-    """Words stand anywhere in what a run is about; a value is a part of what it is compared with."""
+    """Words match anywhere in a run's texts; a value matches a part of its field."""
     assert passes(text)
     assert parse_filter(text).error is None
 
@@ -102,13 +102,13 @@ def test_what_a_run_does_now_is_searched() -> None:
     ],
 )
 def test_keeps_back(text: str) -> None:
-    """Each term has to hold."""
+    """Every term has to match."""
     assert not passes(text)
     assert parse_filter(text).error is None
 
 
 def test_what_the_operator_did_can_be_asked_for() -> None:
-    """Marks and what was not looked at are no facts of a run, and can be asked for like those."""
+    """Marked and unread runs can be filtered like facts of a run."""
     assert passes("is:unread", unseen=True)
     assert not passes("is:unread")
     assert passes("is:selected,unread", marked=True)
@@ -117,7 +117,7 @@ def test_what_the_operator_did_can_be_asked_for() -> None:
 
 
 def test_a_group_is_found_by_its_id() -> None:
-    """The id of a group is that of its first run; the short one is enough."""
+    """A group is found by the full or short id of its first run."""
     assert passes("group:000001", a_mate(2, first=1))
     assert not passes("group:000002", a_mate(2, first=1))
 
@@ -137,7 +137,7 @@ def test_a_group_is_found_by_its_id() -> None:
     ],
 )
 def test_what_means_nothing_is_said(text: str, problem: str) -> None:
-    """A mistake is told with what there is instead; the rest of the filter holds."""
+    """A mistake is explained with the valid choices, and the rest of the filter applies."""
     parsed = parse_filter(f"scout {text}")
     assert parsed.error is not None and parsed.error.advice.startswith(problem)
     assert parsed.passes(RUN, Flags(False, False))
@@ -145,7 +145,7 @@ def test_what_means_nothing_is_said(text: str, problem: str) -> None:
 
 
 def test_quotes_make_a_word_of_a_key() -> None:
-    """What has a colon in it can be looked for."""
+    """Quoted text may contain a colon."""
     run = a_run(1, meta_task="see http://x:80 first")
     assert passes('"http://x:80"', run)
     assert parse_filter('"http://x:80"').error is None
@@ -154,7 +154,7 @@ def test_quotes_make_a_word_of_a_key() -> None:
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_hostile_text_is_a_filter_too(text: str) -> None:
-    """Whatever is written or stored is read as some filter, on one line without control characters."""
+    """Any written or stored text is read as a filter, on one line without control characters."""
     for written in (text, f"-{text}", f"preset:{text}", f'"{text}', f"{text}:{text}"):
         parsed = parse_filter(written)
         parsed.passes(RUN, Flags(False, False))
@@ -169,7 +169,7 @@ def test_hostile_text_is_a_filter_too(text: str) -> None:
 
 @pytest.mark.parametrize("seed", range(20))
 def test_no_text_raises(seed: int) -> None:
-    """Any mix of the signs that mean something is read as some filter."""
+    """Any mix of special characters is read as a filter."""
     chance = random.Random(seed)
     parts = ['"', "-", ":", ",", " ", "status", "is", "a", "s:", "preset:", "--", "unseen", "\\", "é"]
     for _ in range(300):
@@ -205,7 +205,7 @@ def ago(**since: float) -> RunSnapshot:
     ],
 )
 def test_bounds_and_expressions(text: str, run: RunSnapshot, expected: bool) -> None:
-    """Age and launch are compared with the clock, and `/…/` is a regular expression in which case does not count."""
+    """Age and launch are compared with the clock, and `/…/` is a regular expression that ignores case."""
     assert parse_filter(text).error is None
     assert expected is passes(text, run)
 
@@ -215,13 +215,13 @@ def test_bounds_and_expressions(text: str, run: RunSnapshot, expected: bool) -> 
     [("cost:>1", [1.5]), ("cost:<=1", [0.0, 1.0]), ("cost:1", [1.0, 1.5]), ("cost:<.5,>1", [0.0, 1.5])],
 )
 def test_cost_is_compared_in_dollars(text: str, costs: list[float]) -> None:
-    """Several bounds are alternatives, and a bare number is the least."""
+    """Several bounds are alternatives, and a bare number is the minimum."""
     assert costs == [cost for cost in (0.0, 1.0, 1.5) if passes(text, a_run(1, usage=Usage(cost=cost)))]
 
 
 @pytest.mark.parametrize("text", ["age:", "age:<", "cost:>", "after:", "/", "//", "/a", "text:"])
 def test_bound_that_is_being_typed_is_ignored(text: str) -> None:
-    """Until a value is there nothing is wrong, and `/` alone is a word."""
+    """A bound without a value yet causes no error, and a single `/` is a word."""
     assert parse_filter(text).error is None
 
 
@@ -229,14 +229,14 @@ def test_bound_that_is_being_typed_is_ignored(text: str) -> None:
     "text", ["age:yesterday", "age:5", "cost:lots", "cost:1h", "after:noon", "after:25:00", "before:1", "/(/"]
 )
 def test_bound_that_makes_no_sense_is_explained(text: str) -> None:
-    """The error says how it is written."""
+    """The error for an invalid bound shows the right form."""
     error = parse_filter(text).error
     assert error is not None
     assert "takes a value like" in error.what or "not a regular expression" in error.what
 
 
 def test_text_in_the_files_is_left_to_who_searches_them() -> None:
-    """The filter names what has to be searched for, case and all, and takes the answer."""
+    """The filter names the text to be searched in the files, with its case, and uses the result."""
     wanted = parse_filter('text:"Two words" -text:other')
     assert frozenset({"Two words", "other"}) == wanted.sought
     assert wanted.passes(RUN, Flags(False, False, frozenset({"Two words"})))

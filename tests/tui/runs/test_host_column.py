@@ -1,4 +1,4 @@
-"""Where runs of other machines run: a column of the list, a filter, and the order by it."""
+"""Runs on hosts: a column of the list, a filter, and sorting by it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NO_FLAGS = Flags(unseen=False, marked=False)
 
 
 def a_remote_run(number: int = 1, status: str = "running", host: str = "h07", **fields: Any) -> RunSnapshot:
-    """A run on a host; without one it waits for any."""
+    """Return a run on a host, or one waiting for any host."""
     place = Place(PlaceState.PLACED, host=host) if host else Place(PlaceState.WAITS)
     return a_run(number, status, **({"meta_runner": "hosts", "place": place} | fields))
 
@@ -35,7 +35,7 @@ def headings(deck: Deck) -> str:
 
 
 async def test_the_column_comes_with_a_remote_run() -> None:
-    """A host is named only while a run of another machine is listed: all others have the room."""
+    """The column of hosts is shown only while a remote run is listed."""
     async with opened(FakeEngine(a_run(1))) as deck:
         assert "host" not in headings(deck)
         deck.app.clear_notifications()
@@ -48,12 +48,12 @@ async def test_the_column_comes_with_a_remote_run() -> None:
 
 @pytest.mark.parametrize(("width", "shown"), [(40, False), (76, True), (116, True), (196, True)])
 def test_the_column_has_its_place(width: int, shown: bool) -> None:
-    """It stands in lists of 80 columns too, and goes before the texts get too narrow."""
+    """The column is shown in lists of 80 columns too, and dropped before the texts get too narrow."""
     assert shown == (layout(width, WITH_HOST).place(HOST) is not None)
 
 
 def test_columns_of_local_runs_stay() -> None:
-    """Without a remote run the columns are those that the operator chose but this one, never none at all."""
+    """Without a remote run the chosen columns are shown except this one, but never none."""
     assert DEFAULT == for_listed(DEFAULT, remote=False)
     assert WITH_HOST == for_listed(DEFAULT, remote=True)
     assert (TASK,) == for_listed((TASK, HOST), remote=False)
@@ -73,7 +73,7 @@ def test_only_listed_runs_count() -> None:
 
 
 def test_a_group_names_its_host() -> None:
-    """The head of a group names the host of all its runs, or on how many they are."""
+    """The head of a group names the host of all its runs, or the number of hosts."""
     runs = [
         a_mate(number, size=2, meta_runner="hosts", place=Place(PlaceState.PLACED, host=host))
         for number, host in ((1, "h01"), (2, "h02"))
@@ -88,14 +88,14 @@ def test_a_group_names_its_host() -> None:
     [("host:h07", {1}), ("host:H0", {1, 2}), ("-host:h07", {2, 3}), ("host:", {1, 2, 3}), ("is:unknown", {2})],
 )
 def test_runs_are_filtered_by_host(text: str, expected: set[int]) -> None:
-    """A part of the name is enough; runs of this machine have none."""
+    """A part of a host's name is enough; local runs have none."""
     runs = {1: a_remote_run(1), 2: a_remote_run(2, host="h01", elsewhere=True), 3: a_run(3)}
     wanted = parse_filter(text)
     assert expected == {number for number, run in runs.items() if wanted.passes(run, NO_FLAGS)}
 
 
 def test_a_host_can_be_asked_for() -> None:
-    """A run that waits for a host which it has to run on is found by that."""
+    """A run waiting for its required host is found by that host."""
     run = a_remote_run(1, "queued", host="", meta_host="h03")
     assert parse_filter("host:h03").passes(run, NO_FLAGS)
 
@@ -107,7 +107,7 @@ def test_the_palette_offers_hosts() -> None:
 
 
 def test_hosts_sort_by_a_heading_alone() -> None:
-    """The key that goes through the orders passes by the one of hosts, which most lists have not."""
+    """The key for sorting skips the order by host, which most lists do not have."""
     sort, seen = BY_AGE.next, [BY_AGE]
     while sort is not BY_AGE:
         seen.append(sort)

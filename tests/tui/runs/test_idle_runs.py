@@ -1,4 +1,4 @@
-"""Silent runs in the list: they say for how long, need a person, and become so without any update."""
+"""Idle runs in the list: they show for how long, need attention, and become idle without any update."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def heard(number: int, seconds_ago: float, patience: float | None = 60.0, **fiel
 
 
 async def test_a_silent_run_says_so_and_needs_a_person() -> None:
-    """Its row has a sign and words of its own, the header counts it, and `]` comes to it after what asks."""
+    """An idle run's row has its own sign and words, the header counts it, and `]` goes to it after questions."""
     engine = FakeEngine(heard(1, 367), heard(2, 3), a_run(3), a_run(4), a_run(5))
     async with opened(engine, (160, 30)) as deck:
         await began(deck)
@@ -37,7 +37,7 @@ async def test_a_silent_run_says_so_and_needs_a_person() -> None:
 
 
 async def test_a_run_becomes_silent_by_itself() -> None:
-    """The clock alone makes a run idle, without an update, and counts the seconds."""
+    """The clock makes a run idle, without an update, and counts the seconds."""
     engine = FakeEngine(heard(1, 0), heard(2, 3))
     async with opened(engine) as deck:
 
@@ -54,7 +54,7 @@ async def test_a_run_becomes_silent_by_itself() -> None:
 
 
 async def test_a_sign_of_life_ends_it() -> None:
-    """A silent run that writes again is like any other, and may become silent again."""
+    """An idle run that writes again is like any other, and may become idle again."""
     engine = FakeEngine(heard(1, 367))
     async with opened(engine) as deck:
         await deck.until_text("1 idle")
@@ -66,7 +66,7 @@ async def test_a_sign_of_life_ends_it() -> None:
 
 @pytest.mark.parametrize("key", ["m", "enter"])
 async def test_a_silence_that_was_looked_at(key: str) -> None:
-    """Opening it, or `m`, takes it from what needs a person; it is silent still, and its end will be news."""
+    """Opening an idle run, or `m`, removes it from attention; it stays idle, and its ending will be unread."""
     engine = FakeEngine(heard(1, 367), heard(2, 3))
     async with opened(engine) as deck:
         await began(deck)
@@ -80,7 +80,7 @@ async def test_a_silence_that_was_looked_at(key: str) -> None:
 
 
 async def test_only_silent_runs() -> None:
-    """The filter `is:idle` shows them as they become so."""
+    """The filter `is:idle` shows runs as they become idle."""
     async with opened(FakeEngine(heard(1, 0, 1.5), heard(2, 3))) as deck:
         deck.main.runs.filter_by("is:idle")
         await deck.until(
@@ -89,7 +89,7 @@ async def test_only_silent_runs() -> None:
 
 
 def test_an_app_that_stood_still_accuses_nobody() -> None:
-    """After a pause of the app itself the runs get the time to be read before any is called silent."""
+    """After a pause of the app itself, runs are read before any is called idle."""
     watch = SilenceWatch()
     watch.look(100.0)
     for number in (1, 2):
@@ -101,7 +101,7 @@ def test_an_app_that_stood_still_accuses_nobody() -> None:
 
 
 def test_a_look_without_anybody_due_asks_no_run() -> None:
-    """What a second costs does not grow with the number of runs."""
+    """The cost of a tick does not grow with the number of runs."""
     watch = SilenceWatch()
     for number in range(1, 101):
         watch.put(a_run(number, heard_at=100.0 + number, patience=60.0))

@@ -1,4 +1,4 @@
-"""The list of runs as its operator uses it: groups, filter, sort, marks, and what was not looked at."""
+"""The list of runs in use: groups, filter, sort, marks, and unread runs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SINGLES = (
 
 
 def numbers(deck: Deck) -> list[int]:
-    """Which runs have a row of their own, from above."""
+    """Return the numbers of the runs with their own rows, from the top."""
     listing = deck.main.runs.listing
     rows = (listing.row(place) for place in range(len(listing)))
     return [int(row.run_id[-6:], 16) for row in rows if row.run_id]
@@ -40,7 +40,7 @@ def title(deck: Deck) -> str:
 
 
 async def write(deck: Deck, text: str) -> None:
-    """Open the filter and write into it."""
+    """Open the filter and type into it."""
     await deck.press("/")
     await deck.until(lambda: deck.main.action_context.place is KeyContext.FILTER, "the line of the filter")
     await deck.type(text)
@@ -48,7 +48,7 @@ async def write(deck: Deck, text: str) -> None:
 
 # --- groups ----------------------------------------------------------------------------------------------------------
 async def test_a_group_folds_and_unfolds() -> None:
-    """Left folds the group of the cursor under its head, right unfolds it, enter and a double click do either."""
+    """Left folds the cursor's group under its head, right unfolds it, enter and a double click toggle."""
     async with opened(FakeEngine(*GROUP, *SINGLES)) as deck:
         runs = deck.main.runs
         await deck.until_text("▾● repo-scout")
@@ -68,7 +68,7 @@ async def test_a_group_folds_and_unfolds() -> None:
 
 
 async def test_a_head_stands_for_its_runs() -> None:
-    """Its transcript is that of the first running run, and stays when that one ends; actions are about all of it."""
+    """The head shows its first running run's transcript, even after that ends; actions apply to the whole group."""
     engine = FakeEngine(*a_group("completed", "running", "running", first=10))
     async with opened(engine) as deck:
         await deck.until(lambda: deck.main.transcript.run_id == run_id(11), "the first running run")
@@ -81,7 +81,7 @@ async def test_a_head_stands_for_its_runs() -> None:
 
 
 async def test_going_to_a_run_unfolds_its_group() -> None:
-    """A run that is to be shown is not hidden in a folded group."""
+    """Going to a run unfolds its group."""
     async with opened(FakeEngine(*GROUP, *SINGLES)) as deck:
         await deck.press("left")
         deck.main.runs.select(run_id(12))
@@ -91,7 +91,7 @@ async def test_going_to_a_run_unfolds_its_group() -> None:
 
 # --- the filter ------------------------------------------------------------------------------------------------------
 async def test_the_list_is_filtered_while_one_writes() -> None:
-    """Each letter counts; enter keeps the filter, the title tells it, escape on the list takes it away."""
+    """The filter applies on each letter; enter keeps it, the title shows it, escape on the list removes it."""
     async with opened(FakeEngine(*SINGLES)) as deck:
         await write(deck, "preset:docs")
         assert numbers(deck) == [1]
@@ -105,13 +105,13 @@ async def test_the_list_is_filtered_while_one_writes() -> None:
 
 
 async def test_escape_restores_what_stood() -> None:
-    """Writing another filter and leaving it brings back the former one and the run of the cursor."""
+    """Escape from editing restores the former filter and the run under the cursor."""
     async with opened(FakeEngine(*SINGLES)) as deck:
         await write(deck, "-preset:docs")
         await deck.press("enter")
         await deck.until(lambda: deck.main.runs.has_focus, "the list to have the keys")
         await deck.press("j")
-        await write(deck, "functions")  # a further term, not the rest of the last one
+        await write(deck, "functions")  # a further term, not a part of the last one
         assert numbers(deck) == [3]
         await deck.press("escape")
         await deck.until(lambda: deck.main.runs.has_focus, "the list to have the keys")
@@ -120,7 +120,7 @@ async def test_escape_restores_what_stood() -> None:
 
 
 async def test_a_mistake_is_said_and_not_kept() -> None:
-    """An unknown key leaves the list as it is, is named below the field, and must be fixed before enter takes it."""
+    """An unknown key changes nothing, is named below the field, and must be fixed before enter accepts the filter."""
     async with opened(FakeEngine(*SINGLES), (80, 24)) as deck:
         await write(deck, "stauts:failed")
         await deck.until_text('! unknown key "stauts:"; did you mean status? (quote it to search for it)')
@@ -132,7 +132,7 @@ async def test_a_mistake_is_said_and_not_kept() -> None:
 
 
 async def test_an_unknown_key_that_is_like_none() -> None:
-    """Where no key is near, all keys stand below the field, on a small screen too; they go with the mistake."""
+    """If no key is similar, all keys are listed below the field, until the mistake is fixed."""
     async with opened(FakeEngine(*SINGLES), (80, 24)) as deck:
         await write(deck, "foo:bar")
         await deck.until(lambda: all(f" {key}" in deck.screen_text for key in KEYS), "the keys")
@@ -141,7 +141,7 @@ async def test_an_unknown_key_that_is_like_none() -> None:
 
 
 async def test_nothing_matches() -> None:
-    """An empty list says that the filter did it, and how to end that."""
+    """An empty list names the filter as the reason, and how to end it."""
     async with opened(FakeEngine(*SINGLES)) as deck:
         await write(deck, "elephant")
         await deck.until_text("No runs match the filter.")
@@ -152,7 +152,7 @@ async def test_nothing_matches() -> None:
 
 
 async def test_the_filter_is_remembered() -> None:
-    """The next app on the project begins with it and says so; one that was cleared is forgotten."""
+    """The next app on the project starts with the filter and shows it; a cleared one is forgotten."""
     async with opened(FakeEngine(*SINGLES)) as deck:
         await write(deck, "status:failed")
         await deck.press("enter")
@@ -165,7 +165,7 @@ async def test_the_filter_is_remembered() -> None:
 
 
 async def test_a_filter_that_cannot_be_written_holds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where nothing can be remembered the filter is there as long as the app."""
+    """A filter that cannot be stored stays until the app ends."""
     monkeypatch.setenv("XDG_STATE_HOME", "/dev/null/nowhere")
     async with opened(FakeEngine(*SINGLES)) as deck:
         await write(deck, "status:failed")
@@ -176,14 +176,14 @@ async def test_a_filter_that_cannot_be_written_holds(monkeypatch: pytest.MonkeyP
 
 
 def test_each_project_has_its_filter() -> None:
-    """What was written for one is not there for another, and a read-only app writes none."""
+    """A project does not get another one's filter, and a read-only app stores none."""
     list_layout_file("/a").write(ListLayout("one"))
     list_layout_file("/b", readonly=True).write(ListLayout("two"))
     assert [list_layout_file(root).read().filter for root in ("/a", "/b")] == ["one", ""]
 
 
 async def test_a_run_that_stops_matching_stays_under_the_cursor() -> None:
-    """It goes when the cursor does."""
+    """A run that stops matching stays while the cursor is on it."""
     engine = FakeEngine(a_run(1), a_run(2), a_run(3))
     async with opened(engine) as deck:
         await write(deck, "status:running")
@@ -198,7 +198,7 @@ async def test_a_run_that_stops_matching_stays_under_the_cursor() -> None:
 
 
 async def test_a_launched_run_is_shown_whatever_the_filter() -> None:
-    """What the operator has just launched is there to be seen."""
+    """A run just launched is shown even if the filter excludes it."""
     engine = FakeEngine(*SINGLES)
     async with opened(engine) as deck:
         await write(deck, "status:failed")
@@ -211,7 +211,7 @@ async def test_a_launched_run_is_shown_whatever_the_filter() -> None:
 
 @pytest.mark.parametrize("text", HOSTILE)
 async def test_a_hostile_filter(text: str) -> None:
-    """What is pasted into the line is plain there and in the title."""
+    """Text pasted into the filter is plain there and in the title."""
     from textual.events import Paste
 
     async with opened(FakeEngine(*a_group("running", "failed", meta_task=text, meta_preset=text)), (80, 24)) as deck:
@@ -226,7 +226,7 @@ async def test_a_hostile_filter(text: str) -> None:
 
 # --- sort and place --------------------------------------------------------------------------------------------------
 async def test_sorts_in_turn() -> None:
-    """`o` goes through the sorts and round; the title says which one it is."""
+    """`o` goes through the sorts in turn, and the title names the current one."""
     engine = FakeEngine(a_run(1, "completed", usage=Usage(input=9, cost=0.1)), a_run(2, "completed"), a_run(3))
     async with opened(engine) as deck:
         seen: list[tuple[str, list[int]]] = []
@@ -240,7 +240,7 @@ async def test_sorts_in_turn() -> None:
 
 
 async def test_the_cursor_keeps_its_line_on_the_screen() -> None:
-    """Whatever moves around it, the highlighted run stays where the eye is, in any sort."""
+    """The highlighted run stays on its screen line, in any sort, while other rows move."""
     engine = FakeEngine(*(a_run(number, "completed", usage=Usage(input=number)) for number in range(60)))
     async with opened(engine) as deck:
         runs = deck.main.runs
@@ -252,7 +252,7 @@ async def test_the_cursor_keeps_its_line_on_the_screen() -> None:
 
 
 async def test_what_is_read_while_the_cursor_is_elsewhere_stays() -> None:
-    """Scrolled away from the cursor, the first line on the screen keeps its place."""
+    """If the list is scrolled away from the cursor, the first line on the screen keeps its place."""
     engine = FakeEngine(*(a_run(number, "completed") for number in range(60)))
     async with opened(engine) as deck:
         runs = deck.main.runs
@@ -278,7 +278,7 @@ async def test_a_run_that_ends_far_below_stays_in_sight() -> None:
 
 # --- marks -----------------------------------------------------------------------------------------------------------
 async def test_marks() -> None:
-    """Space marks and goes down, again it takes the mark off; actions are about the marked runs."""
+    """Space marks and moves down, or unmarks; actions apply to the marked runs."""
     async with opened(FakeEngine(*SINGLES)) as deck:
         assert targets(deck) == [3]
         await deck.press("space", "space")
@@ -291,7 +291,7 @@ async def test_marks() -> None:
 
 
 async def test_marking_all_that_are_shown() -> None:
-    """`*` marks what the filter shows, again nothing; marks outlive the filter and say when they are out of sight."""
+    """`*` marks all shown runs, or unmarks them; marks outlive the filter, with a note if they are hidden."""
     async with opened(FakeEngine(*SINGLES, *GROUP)) as deck:
         await write(deck, "status:failed")
         await deck.press("enter")
@@ -311,7 +311,7 @@ async def test_marking_all_that_are_shown() -> None:
 
 
 async def test_marking_a_head_marks_its_runs() -> None:
-    """Space on the head is space on each of its runs."""
+    """Space on the head marks each of its runs."""
     async with opened(FakeEngine(*GROUP, *SINGLES)) as deck:
         await deck.press("space")
         assert targets(deck) == [10, 11, 12, 13]
@@ -320,7 +320,7 @@ async def test_marking_a_head_marks_its_runs() -> None:
 
 
 async def test_a_run_that_vanished_is_not_marked() -> None:
-    """Nothing is done to what is not there."""
+    """A deleted run is not marked any more."""
     engine = FakeEngine(*SINGLES)
     async with opened(engine) as deck:
         await deck.press("*")
@@ -328,14 +328,14 @@ async def test_a_run_that_vanished_is_not_marked() -> None:
         await deck.until(lambda: targets(deck) == [3, 1], "the mark to go")
 
 
-# --- what was not looked at ------------------------------------------------------------------------------------------
+# --- unread ----------------------------------------------------------------------------------------------------------
 async def unseen_deck(deck: Deck, engine: FakeEngine) -> None:
     engine.tell(a_run(1, "failed"), a_run(2, "completed"), a_run(3, "failed"))
     await deck.until_text("2 need you")
 
 
 async def test_passing_by_is_not_looking() -> None:
-    """Ends are marked until looked at: failures by a sign that asks, others by a calm one; moving over them is none."""
+    """Endings stay unread as the cursor passes, failures with an urgent sign, others with a calm one."""
     engine = FakeEngine(*(a_run(number) for number in range(1, 5)))
     async with opened(engine) as deck:
         await unseen_deck(deck, engine)
@@ -346,7 +346,7 @@ async def test_passing_by_is_not_looking() -> None:
 
 
 async def test_an_end_under_a_cursor_at_rest_was_not_looked_at() -> None:
-    """Nobody may be in front of the screen; opening the run is looking at it."""
+    """A run that ends under a resting cursor is unread until it is opened."""
     engine = FakeEngine(a_run(1))
     async with opened(engine) as deck:
         engine.tell(a_run(1, "failed"))
@@ -358,7 +358,7 @@ async def test_an_end_under_a_cursor_at_rest_was_not_looked_at() -> None:
 
 
 async def test_next_and_previous_that_need_me() -> None:
-    """`]` and `[` go round what failed, then other ends not seen, through a filter, and say when there is none."""
+    """`]` and `[` go round failures, then other unread runs, through a filter, and report if there are none."""
     engine = FakeEngine(*(a_run(number) for number in range(1, 5)))
     async with opened(engine) as deck:
         for key in ("]", "["):
@@ -380,7 +380,7 @@ async def test_next_and_previous_that_need_me() -> None:
 
 
 async def test_what_ended_before_the_start_is_unseen() -> None:
-    """Runs that ended while no app looked are marked like others."""
+    """Runs that ended without an app are unread like others."""
     failed, over = a_run(1, "failed"), a_run(2, "completed")
     engine = FakeEngine(failed, over, a_run(3))
     engine.untold = (failed, over)

@@ -1,4 +1,4 @@
-"""What needs a person: in which order, told by the header, kept on disk, and taken back by looking only."""
+"""Runs that need attention: their order, counted in the header, kept on disk, and cleared only by viewing."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from ..open_deck import Deck, opened
 
 
 def over(number: int, status: str = "completed", **fields: object) -> RunSnapshot:
-    """A run that ends while somebody has the deck open."""
+    """A run that ended while the deck was open."""
     later = datetime.now(UTC) + timedelta(hours=1)
     ended_at = later.isoformat(timespec="milliseconds").replace("+00:00", "Z")
     return a_run(number, status, ended_at=ended_at, **fields)
@@ -49,7 +49,7 @@ def four_running() -> FakeEngine:
 
 
 async def test_the_most_urgent_first() -> None:
-    """`]` goes to what failed, then to answers that ask, then to other ends, round the end; the header counts them."""
+    """`]` goes to failures, then to questions, then to other unread runs, in turn; the header counts them."""
     engine = four_running()
     async with opened(engine) as deck:
         await began(deck)
@@ -62,7 +62,7 @@ async def test_the_most_urgent_first() -> None:
 
 
 async def test_an_answer_that_asks_is_marked() -> None:
-    """The row of a run whose answer is a question begins with its sign until it was looked at."""
+    """The row of a run whose answer is a question begins with its sign until it is read."""
     engine = four_running()
     async with opened(engine) as deck:
         await began(deck)
@@ -72,7 +72,7 @@ async def test_an_answer_that_asks_is_marked() -> None:
 
 @pytest.mark.parametrize("keys", [("]", "j", "k"), ("]", "d", "escape"), ("]", "X", "escape"), ("]", "S", "escape")])
 async def test_looking_by_the_way_is_no_look(keys: tuple[str, ...]) -> None:
-    """To pass by, or to ask for something and leave it, acknowledges nothing."""
+    """Passing a run, or opening and leaving a dialog for it, does not mark it as read."""
     engine = four_running()
     async with opened(engine) as deck:
         await began(deck)
@@ -84,7 +84,7 @@ async def test_looking_by_the_way_is_no_look(keys: tuple[str, ...]) -> None:
 
 @pytest.mark.parametrize("keys", [("]", "m"), ("]", "enter"), ("]", "i"), ("]", "r"), ("]", "d", "y")])
 async def test_opening_and_acting_is_a_look(keys: tuple[str, ...]) -> None:
-    """A run that was opened, acted upon or ticked off needs nobody."""
+    """Opening, acting on or ticking off a run marks it as read."""
     engine = four_running()
     async with opened(engine) as deck:
         await began(deck)
@@ -94,7 +94,7 @@ async def test_opening_and_acting_is_a_look(keys: tuple[str, ...]) -> None:
 
 
 async def test_the_next_start_knows() -> None:
-    """What was not looked at is there again after a restart, what was looked at is not."""
+    """After a restart unread runs are unread again, and read ones are not."""
     first = four_running()
     async with opened(first) as deck:
         await began(deck)
@@ -108,7 +108,7 @@ async def test_the_next_start_knows() -> None:
 
 
 async def test_a_failed_command_needs_you_in_every_app() -> None:
-    """An unprinted failure that a shell waited for is counted by an open app and by one that starts later."""
+    """An unprinted failure that a shell waited for is counted by open apps and later ones."""
     failed = over(1, "failed", meta_background=False)
     engine = an_engine(a_run(1, meta_background=False))
     async with opened(engine) as deck:
@@ -120,7 +120,7 @@ async def test_a_failed_command_needs_you_in_every_app() -> None:
 
 
 async def test_a_command_that_printed_a_result_takes_it_off() -> None:
-    """A mark that a command made in the file is followed by an open app."""
+    """An open app follows a mark that a command made in the file."""
     engine = an_engine(a_run(1, meta_background=False))
     async with opened(engine) as deck:
         await began(deck)
@@ -131,7 +131,7 @@ async def test_a_command_that_printed_a_result_takes_it_off() -> None:
 
 
 async def test_a_large_file_of_marks_loses_no_unread_result() -> None:
-    """An app that finds too many marks at its start leaves out those of runs that are gone, and nothing else."""
+    """An app that shortens a large file of marks drops only marks of deleted runs."""
     file = Path(marks_file("/src/shop"))
     since = [line(word, "2020-01-01T00:00:00.000Z") for word in (SINCE, WAITED_SINCE)]
     gone = (line(SEEN, run_id(number)) for number in range(10, LARGEST // len(line(SEEN, run_id(1))) + 20))
@@ -145,7 +145,7 @@ async def test_a_large_file_of_marks_loses_no_unread_result() -> None:
 
 
 async def test_windows_share_what_was_seen() -> None:
-    """What one window has acknowledged needs nobody in another one."""
+    """A run read in one window is read in the other ones."""
     engine, other = four_running(), four_running()
     async with opened(engine) as deck:
         await began(deck)
@@ -158,7 +158,7 @@ async def test_windows_share_what_was_seen() -> None:
 
 
 async def test_a_first_start_has_no_backlog() -> None:
-    """Of what ended before anybody kept what was seen nothing is news."""
+    """Runs that ended before the file of marks existed are not unread."""
     async with opened(FakeEngine(a_run(1, "failed"), a_run(2, "completed"))) as deck:
         await began(deck)
         assert not deck.main.run_store.needs
@@ -169,7 +169,7 @@ async def test_a_first_start_has_no_backlog() -> None:
     [("Done. Which port shall it use?", True), ("**Shall I go on?**\n\n", True), ("Why? Because.", False), ("", False)],
 )
 def test_an_answer_that_asks(answer: str, asks: bool) -> None:
-    """An answer whose last words are a question is told from one that only has a question in it."""
+    """An answer that ends with a question differs from one that only contains a question."""
     assert asks == ends_with_question(answer)
     result = RunResult(
         run_id=run_id(1), status=RunStatus.COMPLETED, reason=RunReason.DONE, written_by="", final_text=answer
@@ -179,7 +179,7 @@ def test_an_answer_that_asks(answer: str, asks: bool) -> None:
 
 
 def asking(number: int, *asked: str, **fields: object) -> RunSnapshot:
-    """A run whose child has asked these things."""
+    """Return a run whose agent has these requests."""
     requests = tuple(
         Request(
             id=f"q{place}",
@@ -194,7 +194,7 @@ def asking(number: int, *asked: str, **fields: object) -> RunSnapshot:
 
 
 async def test_who_waits_comes_first() -> None:
-    """A run that waits for a reply stands first, is counted by itself, and `]` goes to it before all others."""
+    """A run that needs input comes first, is counted separately, and `]` goes to it before all others."""
     engine = four_running()
     async with opened(engine, (200, 50)) as deck:
         await began(deck)
@@ -211,13 +211,13 @@ async def test_who_waits_comes_first() -> None:
 
 
 async def test_a_narrow_row_shows_the_command() -> None:
-    """With little room, the command comes before the words around it."""
+    """A narrow row shows the command before the words around it."""
     async with opened(FakeEngine(asking(1, "git push origin main")), (80, 24)) as deck:
         await deck.until(lambda: "run: git pus… (+13)" in deck.rows(deck.main.runs)[1], "the command in the row")
 
 
 async def test_who_waits_is_not_ticked_off() -> None:
-    """Only a reply takes it off; what is asked goes with the run."""
+    """Only a reply clears a request, which disappears with the run."""
     engine = four_running()
     async with opened(engine) as deck:
         engine.tell(asking(2, "rm -rf build"))
@@ -232,7 +232,7 @@ async def test_who_waits_is_not_ticked_off() -> None:
 
 
 async def test_a_group_says_that_one_of_it_waits() -> None:
-    """The head of a group has the state of its run that waits, and counts it."""
+    """The head of a group has the state of its waiting run, and counts it."""
     both = [{"meta_group": Group("g", index, 2, 2)} for index in range(2)]
     engine = FakeEngine(asking(1, "make", **both[0]), a_run(2, **both[1]))
     async with opened(engine) as deck:
@@ -240,13 +240,13 @@ async def test_a_group_says_that_one_of_it_waits() -> None:
 
 
 def test_the_window_says_who_waits() -> None:
-    """The title of the window begins with how many wait."""
+    """The window's title begins with the number of waiting runs."""
     assert title(Counts(running=2, waiting=1), "/src/shop") == "subdeck – 1 needs input – 2 running – /src/shop"
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 30), (150, 45)])
 async def test_toasts_leave_the_count_of_who_needs_me(size: tuple[int, int]) -> None:
-    """They stand above the foot of the runs."""
+    """Toasts appear above the count at the bottom of the list."""
     engine = four_running()
     async with opened(engine, size) as deck:
         await began(deck)

@@ -11,7 +11,7 @@ from ..open_deck import opened
 
 
 async def test_queued_run_is_moved() -> None:
-    """The arrows with shift ask the engine, and where the run is then is said."""
+    """Shift with an arrow moves a queued run, and a toast shows its new place."""
     engine = FakeEngine(a_run(1, "queued"))
     async with opened(engine) as deck:
         await deck.press("2", "shift+up", "shift+down")
@@ -21,7 +21,7 @@ async def test_queued_run_is_moved() -> None:
 
 
 async def test_run_that_does_not_wait_is_not_moved() -> None:
-    """The reason is said instead."""
+    """A run that is not queued is not moved, and the toast gives the reason."""
     engine = FakeEngine(a_run(1))
     async with opened(engine) as deck:
         await deck.press("2", "shift+up")
@@ -29,7 +29,7 @@ async def test_run_that_does_not_wait_is_not_moved() -> None:
 
 
 async def test_queue_is_held_and_released() -> None:
-    """One key does both, and says what holds now."""
+    """One key pauses and resumes the queue, and reports the new state."""
     engine = FakeEngine(a_run(1, "queued"))
     async with opened(engine) as deck:
         await deck.press("H")
@@ -41,7 +41,7 @@ async def test_queue_is_held_and_released() -> None:
 
 @pytest.mark.parametrize("key", ["shift+up", "shift+down", "H"])
 async def test_queue_is_left_alone_when_readonly(key: str) -> None:
-    """Who only looks moves nothing."""
+    """A read-only app does not change the queue."""
     engine = FakeEngine(a_run(1, "queued"))
     async with opened(engine, readonly=True) as deck:
         await deck.press("2", key)
@@ -50,7 +50,7 @@ async def test_queue_is_left_alone_when_readonly(key: str) -> None:
 
 
 def test_held_queue_is_said_in_the_row() -> None:
-    """A run that waits says that nothing moves."""
+    """The row of a waiting run shows that the queue is paused."""
     run = a_run(1, "queued")
     from msgspec.structs import replace
 
@@ -61,7 +61,7 @@ def test_held_queue_is_said_in_the_row() -> None:
     ("size", "words"), [((120, 30), "1 queued (paused, H resumes)"), ((40, 24), "1 queued (paused)")]
 )
 async def test_header_names_the_key_that_resumes_a_held_queue(size: tuple[int, int], words: str) -> None:
-    """While the queue is held the header says so beside the runs that wait, and stops at the release."""
+    """While the queue is paused the header shows it beside the queued runs."""
     engine = FakeEngine(a_run(1), a_run(2, "queued", held=True))
     async with opened(engine, size) as deck:
         await deck.until_text(f"1 running, {words}")

@@ -1,4 +1,4 @@
-"""Why a run failed, said where one looks: at the end of its transcript, and instead of an answer."""
+"""The reason of a failed run, at the end of its transcript and in place of an answer."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def a_crashed_engine() -> FakeEngine:
 
 @pytest.mark.parametrize("size", [(80, 30), (120, 30)])
 async def test_the_reason_stands_at_the_end(size: tuple[int, int]) -> None:
-    """Below the last event of a run that crashed stand the sentence of its detail and the end of its stderr."""
+    """Below the last event of a crashed run are the sentence of its detail and the end of its stderr."""
     async with opened(a_crashed_engine(), size) as deck:
         await deck.until_text("Last stderr output:")
         rows = " ".join(" ".join(deck.rows(deck.main.transcript)).split())
@@ -38,7 +38,7 @@ async def test_the_reason_stands_at_the_end(size: tuple[int, int]) -> None:
 
 
 async def test_an_interim_sentence_is_no_answer() -> None:
-    """Copying the answer of a run that failed says that there is none, whatever it said before."""
+    """A failed run has no answer to copy, even if it wrote text before."""
     engine = a_crashed_engine()
     engine.result = lambda _: RunResult(  # type: ignore[method-assign]
         run_id=run_id(1), status="failed", reason="agent_exit", written_by="wrapper", final_text="I look around."

@@ -1,4 +1,4 @@
-"""The rows of the run list: their order, groups, filters and sorts, whatever changes."""
+"""The rows of the run list: order, groups, filters and sorts under all changes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def tell(run_store: RunStore, listing: Listing, *runs: RunSnapshot, removed: tup
 
 
 def shown(listing: Listing) -> list[int | str]:
-    """Each row: the number of its run, or what the head of its group says."""
+    """Return each row: the number of its run, or the text of the group's head."""
     rows = [listing.row(place) for place in range(len(listing))]
     return [int(row.run_id[-6:], 16) if row.run_id else listing.group(row.group_key).size for row in rows]
 
@@ -51,7 +51,7 @@ def test_running_first_then_queue_then_newest() -> None:
 
 
 def test_runs_of_one_second_are_in_the_order_of_their_launch() -> None:
-    """Of two ids of one second, whose rest is random, the later launch is the newer run."""
+    """Of two ids in one second, whose rest is random, the later launch is the newer run."""
     second = "20260101-000001-"
     early = a_run(1, meta_run_id=f"{second}ffffff", meta_created_at="2026-01-01T00:00:01.100Z")
     late = a_run(1, meta_run_id=f"{second}000001", meta_created_at="2026-01-01T00:00:01.900Z")
@@ -60,7 +60,7 @@ def test_runs_of_one_second_are_in_the_order_of_their_launch() -> None:
 
 
 def test_a_change_without_another_place_moves_nothing() -> None:
-    """An update of what runs do is no new order."""
+    """An update of a run's activity does not change the order."""
     run_store, listing = listed(a_run(1), a_run(2))
     before = listing.order
     tell(run_store, listing, a_run(1, activity="Reading", usage=Usage(input=5)))
@@ -71,7 +71,7 @@ def test_a_change_without_another_place_moves_nothing() -> None:
 
 
 def test_a_group_stands_together_under_its_head() -> None:
-    """A group stands as one: it is where a run of its state and age would be, its runs in the order of the launch."""
+    """A group has the place of a run with its state and age, and its runs are in launch order."""
     _, listing = listed(a_run(10), *a_group("completed", "failed", "running", "queued", first=3), a_run(1))
     assert shown(listing) == [10, "×4", 3, 4, 5, 6, 1]
 
@@ -87,7 +87,7 @@ def test_a_group_stands_together_under_its_head() -> None:
     ],
 )
 def test_the_state_of_the_whole(statuses: tuple[str, ...], state: str) -> None:
-    """A group runs while any of it runs, and has failed when any of it has."""
+    """A group is running while any run is, and has failed if any run has."""
     _, listing = listed(*a_group(*statuses))
     assert listing.group(head(listing).group_key).state == state
 
@@ -102,14 +102,14 @@ def test_a_head_sums_up() -> None:
 
 
 def test_a_group_of_one_has_no_head() -> None:
-    """Neither one that was launched alone nor one whose others are gone."""
+    """A group of one run has no head, even if its other runs were deleted."""
     run_store, listing = listed(a_mate(1, size=1), *a_group("running", "running", first=5))
     tell(run_store, listing, removed=(run_id(5),))
     assert shown(listing) == [6, 1]
 
 
 def test_a_folded_group_is_one_row() -> None:
-    """Folded, only the head is there; its runs are found at the head."""
+    """A folded group is only its head, where its runs are found."""
     run_store, listing = listed(*a_group("running", "completed"), a_run(9, "completed"))
     group_key = head(listing).group_key
     listing.fold(group_key, True)
@@ -125,7 +125,7 @@ def test_a_folded_group_is_one_row() -> None:
 
 
 def test_a_filter_counts_what_it_passes() -> None:
-    """Runs that do not match are not there; a group keeps those that match."""
+    """Runs that do not match are hidden; a group keeps the matching ones."""
     _, listing = listed(a_run(1), a_run(2, "failed"), *a_group("failed", "running", "failed", first=5))
     listing.filter_by(parse_filter("status:failed"))
     assert (shown(listing), listing.shown) == (["2 of 3", 5, 7, 2], 3)
@@ -134,14 +134,14 @@ def test_a_filter_counts_what_it_passes() -> None:
 
 
 def test_one_match_of_a_group_needs_no_head() -> None:
-    """A single run that is left of a group is a row like others, in the place of its own state."""
+    """A group's only shown run is a row like others, sorted by its state."""
     _, listing = listed(a_run(9, "completed"), *a_group("failed", "running"))
     listing.filter_by(parse_filter("-status:running"))
     assert shown(listing) == [9, 1]
 
 
 def test_runs_come_and_go_by_their_changes() -> None:
-    """A run that begins to match appears, one that stops matching goes."""
+    """A run that begins to match appears, one that stops matching disappears."""
     run_store, listing = listed(a_run(1), a_run(2))
     listing.filter_by(parse_filter("status:failed"))
     tell(run_store, listing, a_run(1, "failed"))
@@ -151,7 +151,7 @@ def test_runs_come_and_go_by_their_changes() -> None:
 
 
 def test_a_held_run_stays_until_it_is_let_go() -> None:
-    """What the cursor is on does not vanish under it."""
+    """The run under the cursor stays in the list."""
     run_store, listing = listed(a_run(1), a_run(2))
     listing.filter_by(parse_filter("status:running"))
     listing.pin(run_id(1))
@@ -162,7 +162,7 @@ def test_a_held_run_stays_until_it_is_let_go() -> None:
 
 
 def test_a_filter_by_marks_is_asked_again() -> None:
-    """Marking and looking change what a filter by them lets pass."""
+    """Marking and viewing change the result of a filter by them."""
     run_store, listing = listed(a_run(1), a_run(2))
     listing.filter_by(parse_filter("is:selected"))
     run_store.marked.add(run_id(1))
@@ -184,7 +184,7 @@ def test_a_filter_by_marks_is_asked_again() -> None:
     ],
 )
 def test_sorts(sort: str, order: list[int]) -> None:
-    """Each sort keeps running runs first; what is equal is newest first."""
+    """Each sort keeps running runs first, and equal ones newest first."""
     _, listing = listed(
         a_run(1, "completed", usage=Usage(cost=9.0), duration_ms=1, meta_preset="beta"),
         a_run(2, "failed", usage=Usage(cost=5.0, input=1), duration_ms=900, meta_preset="Gamma"),
@@ -205,13 +205,13 @@ def test_a_sort_follows_what_changes() -> None:
     assert shown(listing) == [1, 2]
 
 
-# --- whatever happens ------------------------------------------------------------------------------------------------
+# --- all changes -----------------------------------------------------------------------------------------------------
 
 FILTERS = ("", "status:failed,running", "-status:completed task", "is:selected", "preset:b -is:unread", "zzz")
 
 
 def expected_groups(run_store: RunStore, listing: Listing) -> list[tuple[object, ...]]:
-    """Sort everything anew, the slow way: each group_key's key with the runs of it that are shown."""
+    """Sort everything again, the slow way: each group_key's key with its shown runs."""
     groups: dict[str, list[RunSnapshot]] = {}
     for run in run_store.runs:
         seen = Flags(run_store.is_unseen(run.run_id), run.run_id in run_store.marked)
@@ -222,7 +222,7 @@ def expected_groups(run_store: RunStore, listing: Listing) -> list[tuple[object,
 
 @pytest.mark.parametrize("seed", range(12))
 def test_random_changes_keep_the_rows_true(seed: int) -> None:
-    """After any updates, filters, sorts, folds and marks the rows are what sorting everything anew would give."""
+    """After any updates, filters, sorts, folds and marks the rows equal those of a complete new sort."""
     chance = random.Random(seed)
     run_store, listing = listed()
     statuses = ("queued", "running", "completed", "failed", "aborted")

@@ -1,4 +1,4 @@
-"""Stopping runs from the deck: what asks first, and where the cursor is afterwards."""
+"""Stopping runs from the deck: the question before it, and the cursor after it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def just_now() -> str:
 
 
 async def test_a_run_that_has_just_begun_is_stopped_at_once() -> None:
-    """What has cost neither a minute nor a cent is stopped by one key."""
+    """A run under a minute and a cent is stopped by one key."""
     engine = FakeEngine(a_run(1, started_at=just_now()))
     async with opened(engine) as deck:
         await deck.press("x")
@@ -28,7 +28,7 @@ async def test_a_run_that_has_just_begun_is_stopped_at_once() -> None:
     "run", [a_run(1), a_run(1, started_at=just_now(), usage=Usage(cost=0.31))], ids=["a minute", "a cent"]
 )
 async def test_stopping_a_dear_run_asks_once(run: object) -> None:
-    """More than a minute, or more than a cent, is worth a question that says how much; Enter keeps the run."""
+    """A run over a minute or a cent is stopped after a question with both figures; Enter keeps the run."""
     engine = FakeEngine(run)  # type: ignore[arg-type]
     async with opened(engine, (80, 24)) as deck:
         await deck.press("x")
@@ -44,7 +44,7 @@ async def test_stopping_a_dear_run_asks_once(run: object) -> None:
 
 
 async def test_the_cursor_stays_where_it_was() -> None:
-    """The row of a stopped run goes to those that have ended; the cursor stays, on the row that takes its place."""
+    """When a stopped run's row moves to the finished ones, the cursor stays on the row that takes its place."""
     engine = FakeEngine(*(a_run(number, started_at=just_now()) for number in range(1, 5)))
     async with opened(engine) as deck:
         await deck.press("j", "x")
@@ -55,7 +55,7 @@ async def test_the_cursor_stays_where_it_was() -> None:
 
 
 async def test_the_cursor_goes_with_a_run_that_ends_by_itself() -> None:
-    """Whoever watches a run sees its end, wherever its row goes."""
+    """The cursor follows a run that finishes on its own."""
     engine = FakeEngine(*(a_run(number, started_at=just_now()) for number in range(1, 5)))
     async with opened(engine) as deck:
         await deck.press("j")

@@ -1,4 +1,4 @@
-"""The sums over all runs, what was not looked at, and what merging updates keeps."""
+"""The sums over all runs, the unread ones, and the merging of updates."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from ..sample_runs import an_update
 
 
 def test_totals_follow_changes() -> None:
-    """Tokens and cost are the sums over the runs that are there."""
+    """Tokens and cost are the sums over the existing runs."""
     run_store = RunStore()
     run_store.apply(an_update(a_run(1, usage=Usage(input=10, cost=0.5)), a_run(2, usage=Usage(input=5))))
     run_store.apply(an_update(a_run(1, usage=Usage(input=30, cost=0.75)), removed=(run_id(2),)))
@@ -35,7 +35,7 @@ def test_totals_follow_changes() -> None:
 
 
 SINCE_LONG = b"since 2020-01-01T00:00:00.000Z\nwaited-since 2020-01-01T00:00:00.000Z\n"
-"""Marks that were begun before any run of these tests."""
+"""The start of the marks, before any run of these tests."""
 
 
 def a_store(marks: bytes = SINCE_LONG) -> RunStore:
@@ -45,7 +45,7 @@ def a_store(marks: bytes = SINCE_LONG) -> RunStore:
 
 
 def test_only_failures_need_the_operator() -> None:
-    """An answer or an ordered stop needs nobody, a failure does until it is looked at."""
+    """A failure needs attention until it is read; an answer or a requested stop does not."""
     run_store = a_store()
     runs = (a_run(1, "completed"), a_run(2, "failed"), a_run(3, "aborted"), a_run(4, "failed"))
     run_store.apply(an_update(*runs, ended=runs))
@@ -55,7 +55,7 @@ def test_only_failures_need_the_operator() -> None:
 
 
 def test_an_end_of_a_newer_schema_needs_nobody() -> None:
-    """How a run of a newer schema ended is not known, so that it is neither unseen nor unread."""
+    """A run recorded by a newer schema has an unknown outcome, so it is not unread."""
     run_store = a_store()
     run = a_run(1, "failed", newer_schema=2)
     run_store.apply(an_update(run, ended=(run,)))
@@ -72,7 +72,7 @@ def test_an_end_of_a_newer_schema_needs_nobody() -> None:
     ],
 )
 def test_other_ends_are_unread_unless_ordered(status: str, reason: RunReason, unread: bool) -> None:
-    """An answer and an end by a limit are there to be read; who stopped a run knows that it ended."""
+    """An answer and an end by a limit are unread; a requested stop is not."""
     run_store = a_store()
     run = a_run(1, status, reason=reason)
     run_store.apply(an_update(run, ended=(run,)))
@@ -82,7 +82,7 @@ def test_other_ends_are_unread_unless_ordered(status: str, reason: RunReason, un
 
 
 def foreground(number: int, *, seconds_ago: float = 3600.0, **fields: object) -> RunSnapshot:
-    """A failed run that a command has waited for."""
+    """Return a failed run that a command has waited for."""
     ended_at = iso_time(time.time() - seconds_ago)
     return a_run(number, "failed", meta_background=False, ended_at=ended_at, **fields)
 
@@ -93,7 +93,7 @@ def foreground(number: int, *, seconds_ago: float = 3600.0, **fields: object) ->
     [("", True), (f"seen {run_id(1)}\n", False), (f"seen {run_id(1)}\nnew {run_id(1)}\n", True)],
 )
 def test_the_file_alone_decides(more: str, is_unread: bool, is_followed: bool) -> None:
-    """A result is unread in an app that saw the run end if and only if it is in one that starts later."""
+    """A result is unread in an open app if and only if it is in one that starts later."""
     for run in (a_run(1, "failed"), foreground(1)):
         run_store = a_store()
         if is_followed:
@@ -104,7 +104,7 @@ def test_the_file_alone_decides(more: str, is_unread: bool, is_followed: bool) -
 
 
 def test_a_command_has_time_to_print_a_result() -> None:
-    """The result of a run that is waited for is unread only if the command does not mark it soon after its end."""
+    """A waited-for result is unread only if the command does not mark it soon after the run's end."""
     run_store = a_store()
     run_store.apply(an_update(foreground(1, seconds_ago=0.0), foreground(2, seconds_ago=0.0)))
     assert (set(), {run_id(1), run_id(2)}) == (run_store.unseen, run_store.handed_over)
@@ -114,7 +114,7 @@ def test_a_command_has_time_to_print_a_result() -> None:
 
 
 def test_old_results_do_not_become_unread(tmp_path: Path) -> None:
-    """A file of an earlier version gets the time from which on results of foreground runs count, once."""
+    """An older file gets a start time for the results of foreground runs, once."""
     file = Path(state_file("seen", project_key(str(tmp_path))))
     file.parent.mkdir(parents=True)
     file.write_bytes(SINCE_LONG.splitlines(keepends=True)[0])
@@ -127,7 +127,7 @@ def test_old_results_do_not_become_unread(tmp_path: Path) -> None:
 
 
 def test_a_large_file_of_marks_is_shortened(tmp_path: Path) -> None:
-    """The shorter file means the same in every app, and has the marks that were added meanwhile."""
+    """The shortened file means the same in every app, and keeps marks added during the shortening."""
     file = SeenFile(str(tmp_path))
     file.read(now_iso())
     path = Path(marks_file(str(tmp_path)))
@@ -149,7 +149,7 @@ def test_a_large_file_of_marks_is_shortened(tmp_path: Path) -> None:
 
 
 def test_no_mark_is_lost_while_the_file_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who has opened the file to add a mark while another process replaces it adds the mark to the new one."""
+    """A mark added while another process replaces the file goes into the new one."""
     SeenFile(str(tmp_path)).read(now_iso())
     path, lock, is_open = marks_file(str(tmp_path)), files.lock, threading.Event()
     adding = threading.Thread(target=mark_read, args=(str(tmp_path), [run_id(1)]))
@@ -170,7 +170,7 @@ def test_no_mark_is_lost_while_the_file_is_replaced(tmp_path: Path, monkeypatch:
 
 
 def test_what_was_noted_of_a_run_goes_with_it() -> None:
-    """A run that vanished is neither marked nor unseen."""
+    """A deleted run is neither marked nor unread."""
     run_store = a_store()
     runs = (a_run(1, "failed"), a_run(2, "completed"))
     run_store.apply(an_update(*runs, ended=runs))
@@ -180,7 +180,7 @@ def test_what_was_noted_of_a_run_goes_with_it() -> None:
 
 
 def test_frames_are_slower_while_much_happens() -> None:
-    """Frames are drawn at a slower pace while many runs change, also those between in which only one has."""
+    """Frames are drawn more slowly while many runs change, including frames in between with one change."""
     pace = FramePace()
     assert pytest.approx(FRAME_S, abs=0.002) == pace.next_after(1.0, 1) - 1.0
     slow = pace.next_after(2.0, 60) - 2.0
@@ -192,7 +192,7 @@ def test_frames_are_slower_while_much_happens() -> None:
 
 
 def test_merged_updates_say_what_both_say() -> None:
-    """The later state of a run wins, every end is kept, a run that came back is not removed."""
+    """Of two merged updates the later state wins, every ending is kept, and a restored run is not removed."""
     over = a_run(2, "completed")
     first = replace(an_update(a_run(1), a_run(2), removed=(run_id(3),), ended=(over,)), presets_changed=True)
     second = an_update(changed(a_run(1), activity="later"), a_run(3), removed=(run_id(2),), ended=(a_run(4, "failed"),))
@@ -203,7 +203,7 @@ def test_merged_updates_say_what_both_say() -> None:
 
 
 def test_the_sums_of_the_day(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The day's sums are of the runs that were launched since midnight, and begin anew when it passes."""
+    """The day's sums cover runs launched since midnight, and restart when it passes."""
     monkeypatch.setattr(store, "midnights", lambda: ("2026-11-21T23:00:00.000Z", "2026-11-22T23:00:00.000Z"))
     monkeypatch.setattr(store, "now_iso", lambda: "2026-11-22T10:00:00.000Z")
     run_store = RunStore()
@@ -219,7 +219,7 @@ def test_the_sums_of_the_day(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_the_header_says_what_it_totals() -> None:
-    """The line says that its sums are today's; all sums, and where there is more, stand in its tooltip."""
+    """The header labels its sums as today's; its tooltip has all sums and where to find more."""
     before = a_run(1, "completed", meta_created_at="2020-01-01T00:00:00.000Z", usage=Usage(input=9000, cost=2.0))
     today = a_run(2, "completed", meta_created_at=now_iso(), usage=Usage(input=3000, cost=0.31))
     async with opened(FakeEngine(before, today)) as deck:

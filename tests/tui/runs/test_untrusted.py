@@ -1,4 +1,4 @@
-"""Runs that this user's subdeck did not make, in the app: shown as such, read, deleted, and left alone otherwise."""
+"""Runs that this user's subdeck did not make are shown as untrusted, can be read and deleted, and nothing else."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def foreign(number: int, status: str = "running") -> RunSnapshot:
 @pytest.mark.parametrize("status", ["running", "completed"])
 @pytest.mark.parametrize("action", ["stop", "kill", "rerun", "rerun_edited", "follow_up", "with_context"])
 def test_what_is_refused(action: str, status: str) -> None:
-    """Nothing is done with one alone, and the refusal names the way out."""
+    """Actions on an untrusted run are refused, and the refusal names the command to trust it."""
     needs = BY_ID[action].needs
     assert needs
     refusal = needs(ActionContext(run=foreign(1, status)))
@@ -35,14 +35,14 @@ def test_what_is_refused(action: str, status: str) -> None:
 
 @pytest.mark.parametrize("action", ["open", "detail", "copy_id", "copy_answer", "save_run", "view", "delete"])
 def test_what_is_allowed(action: str) -> None:
-    """It is read like any other, and deleted."""
+    """An untrusted run can be read like any other, and deleted."""
     needs = BY_ID[action].needs
     assert needs is not None
     assert needs(ActionContext(run=foreign(1))) == ""
 
 
 def test_it_stands_among_the_finished() -> None:
-    """However much it says that it runs, it is not above those that do."""
+    """An untrusted run is below the running ones, even if its record says running."""
     run_store = RunStore()
     listing = Listing(run_store)
     update = an_update(foreign(3), a_run(1), a_run(2, "completed"))
@@ -52,7 +52,7 @@ def test_it_stands_among_the_finished() -> None:
 
 
 def test_it_joins_no_group() -> None:
-    """A record that names a group of ours is not shown as one of it."""
+    """An untrusted record that names our group is not shown in it."""
     run_store = RunStore()
     listing = Listing(run_store)
     update = an_update(*a_group("running", "running"), a_mate(3, foreign=True, size=2))
@@ -62,7 +62,7 @@ def test_it_joins_no_group() -> None:
 
 
 def test_what_it_used_is_not_added_up() -> None:
-    """The sums of the header are of this user's runs."""
+    """The header's sums omit untrusted runs."""
     run_store = RunStore()
     used = Usage(input=1000, cost=5.0)
     run_store.apply(an_update(a_run(1, "completed", usage=used, foreign=True)))
@@ -72,7 +72,7 @@ def test_what_it_used_is_not_added_up() -> None:
 
 
 def test_its_failure_needs_nobody() -> None:
-    """It asks for no attention."""
+    """The failure of an untrusted run needs no attention."""
     run_store = RunStore()
     failed = foreign(1, "failed")
     run_store.apply(an_update(failed, ended=(failed,)))
@@ -80,21 +80,21 @@ def test_its_failure_needs_nobody() -> None:
 
 
 def test_they_can_be_filtered() -> None:
-    """`is:untrusted` shows them, `-is:untrusted` all others."""
+    """`is:untrusted` shows untrusted runs, `-is:untrusted` all others."""
     for text, found in (("is:untrusted", True), ("-is:untrusted", False)):
         assert parse_filter(text).passes(foreign(1), Flags(False, False)) is found
         assert parse_filter(text).passes(a_run(1), Flags(False, False)) is not found
 
 
 def test_the_question_says_what_stays() -> None:
-    """Who deletes it is told that nothing is ended."""
+    """The question for deleting an untrusted run says that nothing is stopped."""
     said = what_is_lost([foreign(1)], 0)
     assert "stopped first" not in said
     assert "panes and other files are not touched" in said
 
 
 async def test_its_row_and_its_deletion() -> None:
-    """The row says foreign; deleting moves it without stopping anything."""
+    """The row says untrusted, and deleting moves the run without stopping anything."""
     engine = FakeEngine(foreign(1))
     async with opened(engine) as deck:
         await deck.until_text("untrusted · ")
@@ -116,7 +116,7 @@ async def test_marked_ones_are_left_out() -> None:
 
 
 async def test_its_pane_is_not_shown() -> None:
-    """Attaching is refused by the engine, and the app says why."""
+    """The engine refuses to attach to an untrusted run, and the app shows the reason."""
     engine = FakeEngine(a_run(1, foreign=True, meta_runner=RunnerKind.TMUX))
     engine.attach = SubdeckError("run 000001 is not trusted: it has no mark")
     async with opened(engine) as deck:

@@ -27,25 +27,25 @@ from ..fake_engine import START, a_run
     ],
 )
 def test_state_is_glyph_and_word(status: str, shown: str) -> None:
-    """A state is never a glyph or a colour alone."""
+    """A state is always shown by glyph and word."""
     assert describe.state(a_run(1, status)) == shown
 
 
 @pytest.mark.parametrize(("ahead", "shown"), [(0, "queued, next"), (2, "queued, 2 ahead")])
 def test_a_queued_run_says_its_place(ahead: int, shown: str) -> None:
-    """How many go first is on the row."""
+    """A queued run's row shows the number of runs before it."""
     assert describe.doing(a_run(1, "queued", ahead=ahead)) == shown
 
 
 def test_a_run_says_what_it_does() -> None:
-    """The sentence it is writing is on the row; while it writes none, what it did last."""
+    """A row shows the sentence being written, or the last activity."""
     assert describe.doing(a_run(1, activity="Reading a.py", sentence="It")) == "It"
     assert describe.doing(a_run(1, activity="Reading a.py", sentence="")) == "Reading a.py"
     assert describe.doing(a_run(1, activity="", sentence="")) == "starting"
 
 
 def test_an_end_says_its_reason() -> None:
-    """Only a plain success needs no reason before its message."""
+    """Every outcome except a plain success has its reason before the message."""
     assert describe.doing(a_run(1, "completed", message="31 functions")) == "31 functions"
     assert describe.doing(a_run(1, "failed", message="401")) == "model_error: 401"
     assert describe.doing(a_run(1, "completed", reason=RunReason.TRUNCATED, message="and")) == "truncated: and"
@@ -54,7 +54,7 @@ def test_an_end_says_its_reason() -> None:
 
 
 def test_a_row_has_no_marks_of_markdown() -> None:
-    """What an agent says or is saying is plain text on the row; an error stays as it was reported."""
+    """A row shows the agent's text without markdown marks, and an error unchanged."""
     said = "## Done\n`src/a.py` is **fixed**, see [the notes](n.md)"
     assert describe.doing(a_run(1, "completed", message=said)) == "Done src/a.py is fixed, see the notes (n.md)"
     assert describe.doing(a_run(1, sentence="Now I read `src/au")) == "Now I read src/au"
@@ -62,7 +62,7 @@ def test_a_row_has_no_marks_of_markdown() -> None:
 
 
 def test_the_offline_agent_tells_what_it_found() -> None:
-    """That no model was used is the first line of its answer; a row has room for what comes after it."""
+    """The offline agent's answer begins with the line about no model, and a row shows the rest."""
     answer = f"{NO_MODEL} It looked for `token`: 5 matches in 2 files."
     assert describe.doing(a_run(1, "completed", message=answer)) == "It looked for token: 5 matches in 2 files."
     assert describe.doing(a_run(1, "completed", message=answer), 20) == "It looked for token…"
@@ -70,7 +70,7 @@ def test_the_offline_agent_tells_what_it_found() -> None:
 
 
 def test_a_run_of_another_machine_is_not_called_running() -> None:
-    """What cannot be known is shown as such."""
+    """A run of another machine is not shown as running if its state is unknown."""
     assert describe.state(a_run(1, elsewhere=True)).startswith("◇")
     assert "another machine" in describe.doing(a_run(1, elsewhere=True))
 
@@ -79,7 +79,7 @@ def test_a_run_of_another_machine_is_not_called_running() -> None:
     ("seconds", "shown"), [(-5, "0:00"), (42, "0:42"), (67, "1:07"), (3723, "1:02:03"), (97_300, "1d 3h")]
 )
 def test_clock(seconds: float, shown: str) -> None:
-    """Durations are short and never negative, whatever the wall clock does."""
+    """Durations are short and never negative, even if the wall clock goes back."""
     assert describe.clock(seconds) == shown
 
 
@@ -91,7 +91,7 @@ def test_elapsed_of_a_running_run_goes_on() -> None:
 
 
 def test_a_check_takes_no_time_of_the_run() -> None:
-    """While a check is at work a run has taken as long as it will have when that has ended; it never grows shorter."""
+    """During a check the elapsed time stays at the run's final duration, and never gets shorter."""
     since = (START + timedelta(seconds=31)).isoformat()
     run = a_run(0, checking=Checking("tests", since))
     assert describe.elapsed(run, START + timedelta(seconds=67)) == "0:31"
@@ -108,7 +108,7 @@ def test_tokens(count: int, shown: str) -> None:
 
 @pytest.mark.parametrize("text", ["short", "x" * 500, "漢字" * 40, "🦀" * 50, "שלום " * 30])
 def test_fit_is_exact(text: str) -> None:
-    """A column is as wide as it is, also with wide characters."""
+    """A column keeps its exact width, also with wide characters."""
     assert {cell_len(fit(text, width)) for width in (1, 7, 20)} == {1, 7, 20}
 
 
@@ -116,14 +116,14 @@ def test_fit_is_exact(text: str) -> None:
     "text", ["plain words that go on and on", "漢字" * 40, "x" * 10_000, "  indented " * 20, "", "a\n\nb"]
 )
 def test_wrapping_loses_nothing_and_keeps_the_width(text: str) -> None:
-    """No row is wider than the pane, and all that is not a space at a break is still there."""
+    """No row is wider than the pane, and only spaces at breaks are dropped."""
     rows = wrap(text, 17)
     assert max(cell_len(row) for row in rows) <= 17
     assert "".join("".join(rows).split()) == "".join(text.split())
 
 
 def test_paths_are_cut_in_the_middle(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both ends of a path tell most; home is a tilde."""
+    """A path is cut in the middle, and the home directory is a tilde."""
     monkeypatch.setenv("HOME", "/home/me")
     assert present.short_path("/home/me/src/shop") == "~/src/shop"
     assert present.short_path("/home/meadow") == "/home/meadow"
@@ -131,7 +131,7 @@ def test_paths_are_cut_in_the_middle(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_quitting_says_what_goes_on() -> None:
-    """The farewell counts the runs that stay alive, and is empty without any."""
+    """The last line counts the runs still running, and is empty without any."""
     assert present.farewell(Counts()) == ""
     assert present.farewell(Counts(running=1)) == "1 run is still running. subdeck status shows it."
     assert present.farewell(Counts(running=2)) == "2 runs are still running. subdeck status shows them."

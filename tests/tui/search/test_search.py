@@ -1,4 +1,4 @@
-"""Searching all runs from the deck: hits come as one types, and open at their line."""
+"""Searching all runs from the deck: hits appear while typing, and open at their line."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def text(seq: int, said: str) -> AssistantText:
 
 
 def an_engine() -> FakeEngine:
-    """Three runs of 200 lines each: the needle is in line 40 of the first, and in 80 and 90 of the third."""
+    """Return three runs of 200 lines: the needle is in line 40 of the first, and in 80 and 90 of the third."""
     runs = [a_run(1, "completed", last_seq=200), a_run(2, "failed", last_seq=200), a_run(3, "completed", last_seq=200)]
     engine = FakeEngine(*runs, presets=[a_preset()])
     needles = {1: (40,), 2: (), 3: (80, 90)}
@@ -47,7 +47,7 @@ async def found(deck: Deck, said: str) -> None:
 
 
 async def test_hits_come_as_one_types_and_open_at_their_line() -> None:
-    """The newest run comes first; Enter shows the transcript with the cursor on the line, in a search that goes on."""
+    """The newest run comes first; Enter shows the transcript with the cursor on the line, in an active search."""
     async with opened(an_engine()) as deck:
         await search(deck, "needle")
         await found(deck, "3 hits in 2 runs")
@@ -64,7 +64,7 @@ async def test_hits_come_as_one_types_and_open_at_their_line() -> None:
 
 
 async def test_next_hit_is_one_key_away() -> None:
-    """Opened again, the search stands where it was left."""
+    """Reopened, the search is where it was left."""
     async with opened(an_engine()) as deck:
         await search(deck, "needle")
         await found(deck, "3 hits in 2 runs")
@@ -78,7 +78,7 @@ async def test_next_hit_is_one_key_away() -> None:
 
 
 async def test_line_before_what_was_read_is_shown_once_it_is() -> None:
-    """Of a long transcript the end is read first; the line comes as soon as it is counted."""
+    """A long transcript is loaded from its end, and an earlier line is shown once it is counted."""
     engine = an_engine()
     long = [text(n, f"{'Nadel' if n == 3 else 'x'} {'y' * 200}") for n in range(1, 2000)]
     engine.write(run_id(2), *long)
@@ -90,7 +90,7 @@ async def test_line_before_what_was_read_is_shown_once_it_is() -> None:
 
 
 async def test_terms_of_the_filter_choose_the_runs() -> None:
-    """What is no term is the text, case and all."""
+    """The text to search is everything except terms, case included."""
     async with opened(an_engine()) as deck:
         await search(deck, "status:failed hay")
         await found(deck, "200 hits in 1 run")
@@ -101,7 +101,7 @@ async def test_terms_of_the_filter_choose_the_runs() -> None:
 
 
 async def test_expression_is_searched_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Between slashes it is an expression; one that would take for ever does not keep the app from being used."""
+    """Text between slashes is an expression, and one that would run for ever does not block the app."""
     engine = an_engine()
     engine.write(run_id(3), text(201, "a" * 60 + "!"))
     async with opened(engine) as deck:
@@ -116,7 +116,7 @@ async def test_expression_is_searched_apart(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 async def test_nothing_found_is_said() -> None:
-    """An empty search explains itself, and so does one without a hit."""
+    """An empty search and one without a hit explain themselves."""
     async with opened(an_engine()) as deck:
         await search(deck, "")
         await deck.until_text("Searches all tasks, answers and transcripts")
@@ -130,7 +130,7 @@ async def test_nothing_found_is_said() -> None:
 
 
 async def test_search_ends_where_nobody_reads_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So many hits that nobody looks at them end it, and that is said."""
+    """The search stops at the maximum number of hits, with a note."""
     monkeypatch.setattr(search_screen, "MOST_HITS", 50)
     async with opened(an_engine()) as deck:
         await search(deck, "line")
@@ -138,7 +138,7 @@ async def test_search_ends_where_nobody_reads_on(monkeypatch: pytest.MonkeyPatch
 
 
 async def test_hit_in_the_task_opens_the_prompt() -> None:
-    """What stands in no event is looked at in the detail of its run."""
+    """A hit outside the events is opened in the detail of its run."""
     engine = an_engine()
     made = make_meta(run_id(2), task="find the Nadel")
     from msgspec.json import encode
@@ -152,7 +152,7 @@ async def test_hit_in_the_task_opens_the_prompt() -> None:
 
 
 async def test_filter_searches_the_files_for_a_text() -> None:
-    """`text:` shows the runs that hold it anywhere, and those that come to hold it."""
+    """`text:` shows the runs whose files contain the text, including later additions."""
     engine = an_engine()
     async with opened(engine) as deck:
         shown = deck.main.runs.listing.shown_ids
@@ -168,7 +168,7 @@ async def test_filter_searches_the_files_for_a_text() -> None:
 
 
 async def test_letters_are_typed_and_hostile_text_is_clean() -> None:
-    """In the field no key acts, and what a run wrote commands nothing."""
+    """In the field no key acts, and a run's text cannot control the terminal."""
     engine = an_engine()
     engine.write(run_id(1), text(201, f"spike {HOSTILE}"))
     async with opened(engine) as deck:
@@ -180,7 +180,7 @@ async def test_letters_are_typed_and_hostile_text_is_clean() -> None:
 
 @pytest.mark.parametrize("size", [(80, 24), (130, 34), (40, 12)])
 async def test_fits_any_screen(size: tuple[int, int]) -> None:
-    """Field, hits and keys have their place on small screens, too."""
+    """Field, hits and keys fit small screens too."""
     async with opened(an_engine(), size) as deck:
         await search(deck, "needle")
         await deck.until(lambda: 3 == deck.app.screen.query_one(HitList).row_count, "the hits")
@@ -201,7 +201,7 @@ async def test_fits_any_screen(size: tuple[int, int]) -> None:
     ],
 )
 def test_what_is_sought(typed: str, sought: str | None, is_regex: bool, ignores_case: bool) -> None:
-    """Terms are taken out, and the rest means itself."""
+    """Terms are removed, and the rest is searched literally."""
     query = parse_query(typed)
     assert "" == query.error
     if sought is None:

@@ -1,4 +1,4 @@
-"""Talking to runs from the deck: saying something to one or to several, interrupting them, and what refuses it."""
+"""Messages and interruptions from the deck: to one run or several, and the refusals."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def a_listener(number: int = 1, status: str = "running", **fields: Any) -> RunSn
 
 
 async def test_s_says_something_to_a_running_run() -> None:
-    """`s` opens a line at the transcript; Enter sends it, and the keys are where they were."""
+    """`s` opens a line at the transcript; Enter sends it and restores the focus."""
     engine = FakeEngine(a_listener())
     async with opened(engine) as deck:
         await deck.press("s")
@@ -36,7 +36,7 @@ async def test_s_says_something_to_a_running_run() -> None:
 
 
 async def test_a_message_of_several_lines() -> None:
-    """A key begins a new line, and what is pasted keeps its lines."""
+    """A key begins a new line, and pasted text keeps its lines."""
     engine = FakeEngine(a_listener())
     async with opened(engine) as deck:
         await deck.press("s")
@@ -49,7 +49,7 @@ async def test_a_message_of_several_lines() -> None:
 
 
 async def test_a_message_written_in_the_editor(monkeypatch: pytest.MonkeyPatch) -> None:
-    """`^e` hands what is written to the operator's editor and takes back what it made of it."""
+    """`^e` opens the typed text in the user's editor and reloads the result."""
     monkeypatch.setattr(
         "subdeck.tui.terminal.handover.edit_text", lambda _app, text, *, name: (f"{text} and more\n", "")
     )
@@ -63,7 +63,7 @@ async def test_a_message_written_in_the_editor(monkeypatch: pytest.MonkeyPatch) 
 
 
 async def test_what_was_left_unsaid_is_kept() -> None:
-    """Escape sends nothing; what was written is there again at the same run, and only there."""
+    """Escape sends nothing, and the typed text is kept for the same run only."""
     engine = FakeEngine(a_listener(1), a_listener(2))
     async with opened(engine) as deck:
         await deck.press("s")
@@ -78,7 +78,7 @@ async def test_what_was_left_unsaid_is_kept() -> None:
 
 
 async def test_what_was_sent_after_leaving_is_not_kept() -> None:
-    """A message that is on its way when its line is closed is sent once, and is not called unsent later."""
+    """A message being sent when its line is closed is sent once, and is not kept as unsent."""
     engine, way, send = FakeEngine(a_listener(1)), threading.Event(), FakeEngine.send
 
     def slow(name: str, text: str) -> Sent:
@@ -98,7 +98,7 @@ async def test_what_was_sent_after_leaving_is_not_kept() -> None:
 
 
 async def test_what_is_typed_while_a_message_is_sent_stays() -> None:
-    """Only the text that was sent is dropped: one that has changed since stays in its line."""
+    """Only the sent text is dropped: text that has changed since stays in its line."""
     engine, way, send = FakeEngine(a_listener(1)), threading.Event(), FakeEngine.send
 
     def slow(name: str, text: str) -> Sent:
@@ -119,7 +119,7 @@ async def test_what_is_typed_while_a_message_is_sent_stays() -> None:
 
 
 async def test_one_message_to_all_that_are_marked() -> None:
-    """Of the marked runs those that listen get it; one that refuses it is named."""
+    """Marked interactive runs get the message, and one that refuses it is named."""
     engine = FakeEngine(a_listener(1), a_listener(2), a_listener(3), a_run(4, "completed"))
     engine.talk_errors[run_id(2)] = RunBusy("too late: run 000002 has just finished")
     async with opened(engine) as deck:
@@ -133,7 +133,7 @@ async def test_one_message_to_all_that_are_marked() -> None:
 
 
 async def test_a_refused_message_stays_in_its_line() -> None:
-    """Why it could not be sent stands below what was written."""
+    """A refused message stays in its line, with the reason below."""
     engine = FakeEngine(a_listener())
     engine.talk_errors[run_id(1)] = RunBusy("too late: run 000001 has just finished")
     async with opened(engine) as deck:
@@ -155,7 +155,7 @@ async def test_a_refused_message_stays_in_its_line() -> None:
 )
 @pytest.mark.parametrize("key", ["s", "I"])
 async def test_who_cannot_be_talked_to(run: RunSnapshot, why: str, key: str) -> None:
-    """For a run that takes nothing the keys say why."""
+    """For a run that takes no messages the keys show the reason."""
     engine = FakeEngine(run)
     async with opened(engine) as deck:
         await deck.press(key)
@@ -165,7 +165,7 @@ async def test_who_cannot_be_talked_to(run: RunSnapshot, why: str, key: str) -> 
 
 @pytest.mark.parametrize("key", ["s", "I"])
 async def test_readonly_says_nothing(key: str) -> None:
-    """With --readonly nothing is said to a run."""
+    """With --readonly no message is sent."""
     engine = FakeEngine(a_listener())
     async with opened(engine, readonly=True) as deck:
         await deck.press(key)
@@ -177,7 +177,7 @@ async def test_readonly_says_nothing(key: str) -> None:
 
 
 async def test_interrupting() -> None:
-    """`I` ends the turn of a run; one that is interrupted shows that it waits for what is said next."""
+    """`I` interrupts a run's turn, and the run shows that it waits for a message."""
     engine = FakeEngine(a_listener())
     async with opened(engine, (200, 50)) as deck:
         await deck.press("I")
@@ -190,7 +190,7 @@ async def test_interrupting() -> None:
 
 
 async def test_interrupting_several_asks() -> None:
-    """Before the turns of several runs are ended one is asked."""
+    """Interrupting several runs asks first."""
     engine = FakeEngine(a_listener(1), a_listener(2))
     async with opened(engine) as deck:
         await deck.press("*", "I")
@@ -200,7 +200,7 @@ async def test_interrupting_several_asks() -> None:
 
 
 async def test_a_finished_run_goes_on_in_the_dialog() -> None:
-    """`s` on a run that has ended continues its conversation."""
+    """`s` on a finished run continues its conversation."""
     engine = FakeEngine(a_run(1, "completed", meta_session_path="/s", meta_child_session_id="c1", meta_preset=""))
     async with opened(engine) as deck:
         await deck.press("s")
@@ -216,7 +216,7 @@ async def say_in_detail(deck: Deck) -> None:
 
 
 async def test_saying_something_from_the_detail() -> None:
-    """`s` in the detail of a run that works leaves it for the line at its transcript."""
+    """`s` in the detail of a running run returns to the deck, to the line at its transcript."""
     engine = FakeEngine(a_listener())
     async with opened(engine) as deck:
         await say_in_detail(deck)
@@ -227,12 +227,12 @@ async def test_saying_something_from_the_detail() -> None:
 
 
 def said(seq: int, state: str, text: str = "", **fields: Any) -> Message:
-    """An event of the message m1."""
+    """Return an event of the message m1."""
     return Message(seq=seq, ts=stamp(seq), id="m1", state=MessageState(state), text=text, by="operator", **fields)
 
 
 async def test_a_message_is_queued_and_then_delivered() -> None:
-    """Its row says for how long it is on its way, until the child's own stream has shown it."""
+    """A message's row shows how long it is on its way, until the agent's own stream contains it."""
     engine = FakeEngine(a_listener(undelivered=1, last_seq=11))
     engine.write(run_id(1), *some_events(), said(11, "accepted", "only the [tokenizer]"))
     async with opened(engine) as deck:
@@ -244,7 +244,7 @@ async def test_a_message_is_queued_and_then_delivered() -> None:
 
 
 async def test_a_message_that_came_too_late() -> None:
-    """Its row says so, and the reason stands where it was told."""
+    """The row of a late message shows that, and its notice gives the reason."""
     engine = FakeEngine(a_listener(last_seq=12))
     engine.write(
         run_id(1),
@@ -258,7 +258,7 @@ async def test_a_message_that_came_too_late() -> None:
 
 
 async def test_a_long_message_leaves_room_for_its_state() -> None:
-    """Its text is wrapped before the column of the state; on a narrow screen it has the whole width."""
+    """A message's text is wrapped before the column of the state; on a narrow screen it has the whole width."""
     engine = FakeEngine(a_listener(last_seq=12))
     engine.write(run_id(1), *some_events(), said(11, "accepted", "word " * 60), said(12, "delivered"))
     async with opened(engine) as deck:

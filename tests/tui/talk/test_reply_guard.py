@@ -1,4 +1,4 @@
-"""Which keys may reply to a request, by the times at which they and the request came."""
+"""Keys that may reply to a request, by the times of key and request."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def guard_of_visible(at: float = 10.0, delay: float = VISIBLE_S) -> ReplyGuard:
 
 
 def test_a_request_must_be_visible_for_a_moment() -> None:
-    """A key counts from 400 ms after the request came on the screen; before that it counts never."""
+    """A key counts from 400 ms after the request appeared on the screen, never before."""
     guard = ReplyGuard()
     guard.restart(VISIBLE_S)
     assert not guard.takes(KeyTime(10.0, LONG_AGO))
@@ -29,7 +29,7 @@ def test_a_request_must_be_visible_for_a_moment() -> None:
 
 
 def test_typing_must_have_paused() -> None:
-    """A key counts only after 300 ms without one: of a text that is being typed none does."""
+    """A key counts only 300 ms after the last one, so none does while text is being typed."""
     guard = guard_of_visible()
     times = [9.0 + 0.25 * number for number in range(20)]
     assert not any(guard.takes(KeyTime(at, before)) for before, at in pairwise(times))
@@ -37,7 +37,7 @@ def test_typing_must_have_paused() -> None:
 
 
 def test_keys_after_one_that_counted() -> None:
-    """Behind a key that counted the next one needs no pause, but one that went elsewhere in between takes it back."""
+    """After a key that counted the next one needs no pause, unless a key went elsewhere in between."""
     guard = guard_of_visible()
     assert guard.takes(KeyTime(11.0, LONG_AGO))
     assert guard.takes(KeyTime(11.1, 11.0))
@@ -45,7 +45,7 @@ def test_keys_after_one_that_counted() -> None:
 
 
 def test_one_that_took_the_place_of_another() -> None:
-    """A replaced request holds keys for two seconds, and again from the next change on."""
+    """A replaced request ignores keys for two seconds, and again after the next change."""
     guard = guard_of_visible(10.0, REPLACED_S)
     assert not guard.takes(KeyTime(11.9, LONG_AGO))
     assert guard.takes(KeyTime(12.1, LONG_AGO))
@@ -55,7 +55,7 @@ def test_one_that_took_the_place_of_another() -> None:
 
 
 def test_what_leaves_the_screen_must_be_seen_again() -> None:
-    """Behind another pane a request counts as unseen; what was there for long enough needs only a moment then."""
+    """A request hidden by another pane must be visible again, only for a moment if it was visible for long enough."""
     guard = guard_of_visible(10.0, REPLACED_S)
     guard.note_hidden(11.0)
     assert not guard.takes(KeyTime(13.0, LONG_AGO))

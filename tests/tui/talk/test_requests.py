@@ -1,4 +1,4 @@
-"""What a run asks, on the deck: shown exactly, answered by one key, in turn, and never by a key meant for another."""
+"""Requests on the deck: shown exactly, answered by one key, in turn, and never by a key meant for another one."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ async def at_block(deck: Deck) -> None:
 
 
 async def no_request(deck: Deck, engine: FakeEngine) -> None:
-    """Let the run ask nothing any more."""
+    """Remove the run's requests."""
     engine.tell(a_run(1, meta_talk=True))
     await deck.until(lambda: not deck.main.run_store.waiting, "the end of its request")
 
 
 async def test_one_key_answers() -> None:
-    """`]` goes to the first that waits; its pane shows the command, where, and by which rule; `y` allows it."""
+    """`]` goes to the first waiting run; its pane shows command, directory and rule, and `y` allows it."""
     engine = FakeEngine(asking(1, a_request(rule="bash asks", cwd="/src/shop/web")), a_run(2))
     async with opened(engine) as deck:
         await at_block(deck)
@@ -88,7 +88,7 @@ async def test_the_keys_of_a_permission(key: str, verdict: str) -> None:
 
 
 async def test_what_cannot_be_allowed_for_the_run() -> None:
-    """Without a rule to add, `Y` is not offered and says why not; the answer of the run is not copied instead."""
+    """Without a rule to add, `Y` is not offered and gives the reason, and does not copy the run's answer."""
     engine = FakeEngine(asking(1))
     async with opened(engine) as deck:
         await at_block(deck)
@@ -99,7 +99,7 @@ async def test_what_cannot_be_allowed_for_the_run() -> None:
 
 
 async def test_denying_with_a_word() -> None:
-    """`e` opens a line for the word that the child is told."""
+    """`e` opens a line for the reason that the agent gets."""
     engine = FakeEngine(asking(1))
     async with opened(engine) as deck:
         await at_block(deck)
@@ -112,7 +112,7 @@ async def test_denying_with_a_word() -> None:
 
 
 async def test_a_question_is_answered_in_words() -> None:
-    """Enter opens the line in which the reply is written."""
+    """Enter opens the line for the answer."""
     engine = FakeEngine(asking(1, a_request(kind=RequestKind.QUESTION)))
     async with opened(engine) as deck:
         await at_block(deck)
@@ -127,7 +127,7 @@ async def test_a_question_is_answered_in_words() -> None:
 
 
 async def test_a_choice_by_its_number() -> None:
-    """A digit replies with the choice of that number; one beyond them means what it does elsewhere."""
+    """A digit replies with that choice; a higher digit keeps its usual meaning."""
     engine = FakeEngine(asking(1, a_request(kind=RequestKind.CHOICE, choices=("main", "develop"))))
     async with opened(engine) as deck:
         await at_block(deck)
@@ -140,7 +140,7 @@ async def test_a_choice_by_its_number() -> None:
 
 
 async def test_a_form_field_by_field() -> None:
-    """Each field is asked for by itself; a choice is taken by its number, a wrong one refused, an optional one left."""
+    """Each field is asked separately: a digit takes a choice, a wrong value is refused, optional ones may be empty."""
     fields = (
         Field("branch", "Branch", required=True),
         Field("level", "Level", choices=("patch", "minor")),
@@ -167,7 +167,7 @@ async def test_a_form_field_by_field() -> None:
 
 
 async def test_several_requests_in_turn() -> None:
-    """After a reply the next one is shown; a key that comes with it, meant for the one before, replies to nothing."""
+    """After a reply the next request is shown, and a key meant for the one before does not answer it."""
     both = (a_request(1), a_request(2, command="make install"))
     engine = FakeEngine(asking(1, *both))
     async with opened(engine) as deck:
@@ -184,7 +184,7 @@ async def test_several_requests_in_turn() -> None:
 
 
 async def test_what_comes_takes_no_keys() -> None:
-    """A request that comes while somebody reads leaves the keys where they are: `y` copies, and replies to nothing."""
+    """A new request does not take the focus: `y` copies, and replies to nothing."""
     engine = FakeEngine(a_run(1, meta_talk=True))
     async with opened(engine) as deck:
         await deck.press("enter")
@@ -196,7 +196,7 @@ async def test_what_comes_takes_no_keys() -> None:
 
 
 async def test_later() -> None:
-    """Escape leaves it open and goes to the transcript; from the runs Enter comes back to it."""
+    """Escape leaves the request open and goes to the transcript; Enter in the runs returns to it."""
     engine = FakeEngine(asking(1))
     async with opened(engine) as deck:
         await at_block(deck)
@@ -208,7 +208,7 @@ async def test_later() -> None:
 
 
 async def test_a_reply_that_comes_too_late() -> None:
-    """What was decided elsewhere meanwhile is said; while it is open it can be replied to again."""
+    """A request decided elsewhere is reported; while it is open another reply can be sent."""
     engine = FakeEngine(asking(1))
     engine.talk_errors[run_id(1)] = RunBusy("q1 is no longer pending")
     async with opened(engine) as deck:
@@ -223,7 +223,7 @@ async def test_a_reply_that_comes_too_late() -> None:
 
 
 async def test_the_block_names_the_keys_that_work() -> None:
-    """Without the keys it names the one that leads to it, with them those that reply; while a text is written, none."""
+    """The block names the key to focus it, or with the focus the reply keys, or none while text is typed."""
     engine = FakeEngine(asking(1), a_run(2))
     async with opened(engine, (80, 24)) as deck:
         await deck.until(lambda: deck.main.run_store.waiting, "a request")
@@ -248,7 +248,7 @@ async def test_the_block_names_the_keys_that_work() -> None:
 
 @pytest.mark.parametrize("place", ["runs", "transcript", "request"])
 async def test_leaving_a_message_over_a_request(place: str) -> None:
-    """Escape from the line of a message gives the keys back to where they were, whatever the run asks."""
+    """Escape from a message's line restores the focus, even if the run has a request."""
     engine = FakeEngine(asking(1))
     async with opened(engine) as deck:
         await at_block(deck)
@@ -265,7 +265,7 @@ async def test_leaving_a_message_over_a_request(place: str) -> None:
 
 
 async def test_readonly_shows_and_answers_nothing() -> None:
-    """With --readonly the request is there, without keys."""
+    """With --readonly the request is shown, without keys."""
     engine = FakeEngine(asking(1))
     async with opened(engine, readonly=True) as deck:
         await at_block(deck)
@@ -276,7 +276,7 @@ async def test_readonly_shows_and_answers_nothing() -> None:
 
 
 def test_an_edit_is_shown_as_a_diff() -> None:
-    """Its lines have their numbers, signs and colours; the path stands above them, once."""
+    """A diff has line numbers, signs and colours, with the path above it once."""
     request = a_request(title="wants to edit", tool_name="edit", command="", paths=("src/auth.py",), diff=DIFF)
     rows = request_rows(request, "/src/shop", 80)
     assert [row.text for row in (rows[0], *rows[-3:])] == [
@@ -289,7 +289,7 @@ def test_an_edit_is_shown_as_a_diff() -> None:
 
 
 def test_hostile_texts_are_shown_as_text() -> None:
-    """Nothing of what a child writes into a request moves a cursor or turns the order of letters."""
+    """An agent's text in a request neither moves the cursor nor changes the order of letters."""
     evil = dict.fromkeys(("command", "text", "title", "diff", "rule", "run_rule", "cwd"), EVIL)
     request = a_request(**evil, paths=(EVIL,), choices=(EVIL,), fields=(Field(EVIL, EVIL, EVIL, (EVIL,)),))
     for row in request_rows(request, EVIL, 40):
@@ -297,7 +297,7 @@ def test_hostile_texts_are_shown_as_text() -> None:
 
 
 def test_a_long_command() -> None:
-    """A megabyte is laid out as far as it can be shown, and what is cut says so."""
+    """A megabyte is laid out up to a limit, and the cut is reported."""
     rows = request_rows(a_request(command="x" * 1_000_000), "/src/shop", 40)
     assert rows[-1].tone is Tone.WARNING
     assert "characters) are not shown. subdeck requests shows the whole request" in rows[0].text
@@ -306,15 +306,15 @@ def test_a_long_command() -> None:
 
 
 def test_a_wrapped_line_is_no_new_line() -> None:
-    """What goes on in a further row says so: a comment that is wrapped hides no command below it."""
+    """Wrapped rows are marked, so that a wrapped comment does not hide a command below it."""
     rows = request_rows(a_request(command="# nothing happens here\ntouch x"), "/src/shop", 12)
     assert ["# nothing", "↪ happens", "↪ here", "touch x"] == [row.text for row in rows[:4]]
 
 
 @pytest.mark.parametrize(("text", "code"), list(HIDDEN.values()), ids=list(HIDDEN))
 def test_hidden_characters_are_shown(text: str, code: str) -> None:
-    """In the block, the row of the transcript and what it opens to, the notice and the desktop's; all that stands
-    behind them too.
+    """Hidden characters and all text behind them are shown in the block, the transcript's row and body, the notice and
+    the desktop notification.
     """
     line = text.replace("\n", " ")
     edit = {"tool_name": "edit", "command": "", "paths": (line,), "diff": f"+++ a\n@@ -0,0 +1,1 @@\n+{line}"}
@@ -330,7 +330,7 @@ def test_hidden_characters_are_shown(text: str, code: str) -> None:
 
 
 async def test_a_reply_is_bound_to_what_is_shown() -> None:
-    """It carries the hash of the request on the screen; one that changed meanwhile is shown before it takes keys."""
+    """A reply has the hash of the request on the screen, and a changed request is shown before it accepts keys."""
     engine = FakeEngine(asking(1))
     async with opened(engine) as deck:
         await at_block(deck)
@@ -345,12 +345,12 @@ async def test_a_reply_is_bound_to_what_is_shown() -> None:
 
 
 def test_the_block_knows_no_markup(tmp_path: Path) -> None:
-    """Brackets stay what they are."""
+    """Brackets in a request are shown unchanged."""
     assert request_rows(a_request(command="[bold]ls[/bold]"), str(tmp_path), 60)[0].text == "[bold]ls[/bold]"
 
 
 async def test_a_request_in_the_transcript() -> None:
-    """It is a line that opens to exactly what was asked, with the diff of an edit; what was decided follows."""
+    """A request is a line that expands to its exact text, with the diff of an edit; its decision follows."""
     asked = a_request(title="wants to edit", tool_name="edit", command="", paths=("src/auth.py",), diff=DIFF)
     engine = FakeEngine(a_run(1, last_seq=12))
     decision = Decision(seq=12, ts=stamp(12), request="q1", verdict=Verdict.DENY, by="operator", text="not that file")
@@ -363,7 +363,7 @@ async def test_a_request_in_the_transcript() -> None:
 
 
 async def test_a_toast_says_who_waits() -> None:
-    """What is asked is told at once, by bell and desktop as set; what waited at the start in few words."""
+    """A new request is notified at once, by bell and desktop as set; one waiting at the start, in few words."""
     engine = FakeEngine(asking(1), a_run(2, meta_talk=True), a_run(3, meta_talk=True))
     engine.settings = Settings(notifications=Notifications(bell=True))
     async with opened(engine) as deck:
@@ -378,7 +378,7 @@ async def test_a_toast_says_who_waits() -> None:
 
 
 def test_what_a_toast_says_of_requests() -> None:
-    """One with what it asks, several in a line each, many counted."""
+    """A toast shows a single request's text, several in a line each, and many by their number."""
     runs = [asking(number) for number in range(1, 7)]
     assert requests_text(runs[:1]).split("\n")[1] == "wants to run a command: rm -rf build && make"
     lines = requests_text(runs).split("\n")
@@ -390,7 +390,7 @@ TREE = "/state/subdeck/work/0123456789abcdef/20260101-000000-abcdef/tree"
 
 
 def test_paths_of_a_worktree_are_short() -> None:
-    """The block names files and the place from the worktree, and the command exactly."""
+    """The block shows files and directory relative to the worktree, and the command exactly."""
     diff = f"+++ {TREE}/src/a.py\n@@ -1,1 +1,1 @@\n-a\n+b"
     edit = a_request(command="", paths=(f"{TREE}/src/a.py", "/etc/hosts"), diff=diff, cwd="")
     rows = [row.text for row in request_rows(edit, TREE, 80)]
@@ -403,7 +403,7 @@ def test_paths_of_a_worktree_are_short() -> None:
 @pytest.mark.parametrize("width", [160, 200, 240])
 @pytest.mark.parametrize("word", ["x", "日"])
 async def test_no_line_is_cut_without_saying_by_how_much(width: int, word: str) -> None:
-    """In the list, the line of a word that goes with a denial, and the toasts: `… (+1,234)`, in cells of any width."""
+    """The list, a denial's line and the toasts count cut characters as `… (+1,234)`, in cells of any width."""
     asked = a_request(command=word * 3000)
     engine = FakeEngine(asking(1, asked), asking(2, asked))
     async with opened(engine, size=(width, 30)) as deck:

@@ -1,4 +1,4 @@
-"""Keys that are typed while the request of a run changes: none replies to another request, and none is a command."""
+"""Keys typed while the run's request changes never reply to another request or act as a command."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..open_deck import Deck, opened
 from .test_requests import a_request, asking, at_block, no_request
 
 REASON = "e not critical, try it yourself"
-"""Whose letters are commands on the deck, and replies in the block."""
+"""A text whose letters are commands on the deck, and replies in the block."""
 SECOND = a_request(2, command="make install")
 
 
@@ -25,7 +25,7 @@ def allowed(number: int = 1, request: str = "q1") -> tuple[str, ...]:
 
 
 async def type_astray(deck: Deck, engine: FakeEngine) -> None:
-    """Type a text and see that nothing came of it."""
+    """Type a text and check that it has no effect."""
     told, launched, toasts = list(engine.told), list(engine.launched), list(deck.toasts)
     await deck.type(REASON)
     await deck.press("enter")
@@ -39,7 +39,7 @@ async def type_astray(deck: Deck, engine: FakeEngine) -> None:
 
 
 async def test_a_text_typed_after_a_reply() -> None:
-    """Between a reply and the next request of the run the keys stay in the block, which drops what is typed."""
+    """Between a reply and the run's next request the block keeps the focus and drops typed keys."""
     engine = FakeEngine(asking(1), a_run(2))
     async with opened(engine) as deck:
         await at_block(deck)
@@ -59,7 +59,7 @@ async def test_a_text_typed_after_a_reply() -> None:
 
 
 async def test_the_time_for_reading_the_next_request() -> None:
-    """It takes no key before it was visible for 400 ms, nor within 300 ms of another key."""
+    """A request accepts no key before it was visible for 400 ms, nor within 300 ms of another key."""
     engine = FakeEngine(asking(1, a_request(1), SECOND))
     async with opened(engine) as deck:
         await at_block(deck)
@@ -76,7 +76,7 @@ async def test_the_time_for_reading_the_next_request() -> None:
 
 
 async def test_a_reply_that_ends_the_run() -> None:
-    """Nothing can follow it, so the block closes as soon as a pause in the typing allows that, and no earlier."""
+    """After a reply that ends the run the block closes after a pause in the typing, and no earlier."""
     engine = FakeEngine(asking(1))
     async with opened(engine) as deck:
         await at_block(deck)
@@ -94,7 +94,7 @@ async def test_a_reply_that_ends_the_run() -> None:
 
 
 async def at_withdrawn(deck: Deck, engine: FakeEngine) -> None:
-    """See a request withdrawn while the keys are in its block, a second ago."""
+    """Withdraw a request one second ago, with the focus in its block."""
     await at_block(deck)
     await no_request(deck, engine)
     await deck.until_text("request withdrawn or answered elsewhere")
@@ -103,7 +103,7 @@ async def at_withdrawn(deck: Deck, engine: FakeEngine) -> None:
 
 
 async def test_what_is_typed_when_the_request_is_withdrawn() -> None:
-    """The block stays for two seconds and drops keys; then they are for the transcript."""
+    """The block stays for two seconds and drops keys; later keys go to the transcript."""
     engine = FakeEngine(asking(1))
     async with opened(engine) as deck:
         await at_withdrawn(deck, engine)
@@ -115,7 +115,7 @@ async def test_what_is_typed_when_the_request_is_withdrawn() -> None:
 
 
 async def test_keys_that_wait_when_the_block_may_close() -> None:
-    """What was typed for the block is dropped, however long the app was busy in between."""
+    """Keys typed for the block are dropped, even if the app was busy for long in between."""
     engine = FakeEngine(asking(1))
     async with opened(engine) as deck:
         await at_withdrawn(deck, engine)
@@ -135,7 +135,7 @@ async def test_keys_that_wait_when_the_block_may_close() -> None:
 
 @pytest.mark.parametrize("at_once", [True, False])
 async def test_a_request_that_takes_the_place_of_another(at_once: bool) -> None:
-    """One that comes for a withdrawn one is called new, and takes keys after two seconds."""
+    """A request replacing a withdrawn one is marked as new, and accepts keys after two seconds."""
     engine = FakeEngine(asking(1))
     async with opened(engine) as deck:
         await at_block(deck)
@@ -155,7 +155,7 @@ async def test_a_request_that_takes_the_place_of_another(at_once: bool) -> None:
 
 
 async def test_a_replaced_request_without_the_keys() -> None:
-    """It is new for somebody too who reads the block from another pane and goes to it with a key."""
+    """A replaced request is also new for a user reading the block from another pane, who then focuses it."""
     engine = FakeEngine(asking(1))
     async with opened(engine) as deck:
         await deck.until_text("rm -rf build")
@@ -171,7 +171,7 @@ async def test_a_replaced_request_without_the_keys() -> None:
 
 
 async def test_a_request_of_another_run_takes_the_place() -> None:
-    """When the run is deleted elsewhere the request of the run that is shown then is a new one, too."""
+    """If the run is deleted elsewhere, the next shown run's request is new."""
     engine = FakeEngine(asking(1), asking(2, a_request(command="make install")))
     async with opened(engine) as deck:
         await at_block(deck)
@@ -184,7 +184,7 @@ async def test_a_request_of_another_run_takes_the_place() -> None:
 
 
 async def test_the_reply_goes_to_the_run_that_is_shown() -> None:
-    """Where the cursor has moved already the reply still goes to the run whose request is on the screen."""
+    """If the cursor has already moved, the reply still goes to the run whose request is on the screen."""
     engine = FakeEngine(asking(1), asking(2))
     async with opened(engine) as deck:
         await at_block(deck)
@@ -197,7 +197,7 @@ async def test_the_reply_goes_to_the_run_that_is_shown() -> None:
 
 
 async def test_a_choice_is_for_the_request_that_had_it() -> None:
-    """A number that was pressed for one request chooses nothing in the next."""
+    """A digit pressed for one request chooses nothing in the next."""
     choices = [a_request(number, RequestKind.CHOICE, choices=("main", "develop")) for number in (1, 2)]
     engine = FakeEngine(asking(1, choices[0]))
     async with opened(engine) as deck:
@@ -210,7 +210,7 @@ async def test_a_choice_is_for_the_request_that_had_it() -> None:
 
 
 async def test_a_reply_that_fails() -> None:
-    """A request whose reply did not arrive is shown again, and takes keys only once it was read."""
+    """A request whose reply failed is shown again, and accepts keys only once it was read."""
     engine = FakeEngine(asking(1, a_request(1), SECOND))
     engine.talk_errors[run_id(1)] = RunBusy("the run takes nothing now")
     async with opened(engine) as deck:
@@ -222,7 +222,7 @@ async def test_a_reply_that_fails() -> None:
 
 
 async def test_a_dialog_lies_over_the_block() -> None:
-    """What changed below a dialog counts as seen once the dialog is closed."""
+    """Changes below a dialog count as seen once the dialog is closed."""
     engine = FakeEngine(asking(1, a_request(1), SECOND))
     async with opened(engine) as deck:
         await at_block(deck)
@@ -242,7 +242,7 @@ async def test_a_dialog_lies_over_the_block() -> None:
 
 
 async def test_a_click_replies_to_nothing_unread() -> None:
-    """A reply by mouse or palette is not given either where the request has just taken the place of another one."""
+    """A reply by mouse or palette is also refused right after the request was replaced."""
     engine = FakeEngine(asking(1, a_request(1), SECOND))
     async with opened(engine) as deck:
         await at_block(deck)
@@ -254,7 +254,7 @@ async def test_a_click_replies_to_nothing_unread() -> None:
 
 
 async def test_the_reason_of_a_request_that_vanishes() -> None:
-    """The field stays with its text and says that the request is gone; nothing is sent, and no letter is a command."""
+    """The field keeps its text and reports that the request is gone; nothing is sent, and no letter is a command."""
     engine = FakeEngine(asking(1))
     async with opened(engine) as deck:
         await at_block(deck)
@@ -276,7 +276,7 @@ async def test_the_reason_of_a_request_that_vanishes() -> None:
 
 
 async def test_a_typed_reason_and_the_next_request() -> None:
-    """After a denial with a reason the keys are in the block again, and what was typed on is dropped."""
+    """After a denial with a reason the block has the focus again, and further typing is dropped."""
     engine = FakeEngine(asking(1))
     async with opened(engine) as deck:
         await at_block(deck)
@@ -294,7 +294,7 @@ async def test_a_typed_reason_and_the_next_request() -> None:
 
 
 async def test_answered_in_another_window() -> None:
-    """With two open apps, the reply given in one is no reason for keys of the other to act on its deck."""
+    """A reply in one of two open apps does not turn keys of the other one into commands."""
     engine, other = FakeEngine(asking(1)), FakeEngine(asking(1))
     async with opened(engine) as deck:
         await at_block(deck)
@@ -308,7 +308,7 @@ async def test_answered_in_another_window() -> None:
 
 
 async def test_a_paste_into_the_block() -> None:
-    """Nothing comes of a pasted text, nor of the key right behind it."""
+    """A text pasted into the block has no effect, nor has the key right behind it."""
     engine = FakeEngine(asking(1))
     async with opened(engine) as deck:
         await at_block(deck)
@@ -319,7 +319,7 @@ async def test_a_paste_into_the_block() -> None:
 
 
 async def test_going_through_requests_quickly() -> None:
-    """The key that goes to the next run is taken at once, however fast it is pressed."""
+    """The key that goes to the next run works at once, however fast it is pressed."""
     engine = FakeEngine(*(asking(number) for number in (1, 2, 3)))
     async with opened(engine) as deck:
         await at_block(deck)
@@ -333,7 +333,7 @@ async def test_going_through_requests_quickly() -> None:
 
 
 async def test_the_block_goes_by_itself() -> None:
-    """The clock alone closes it once nothing follows: nobody has to press a key for that."""
+    """The clock closes the block once no request follows, without any key."""
     engine = FakeEngine(asking(1))
     async with opened(engine) as deck:
         await at_block(deck)

@@ -1,4 +1,4 @@
-"""The thread that reads keys, on a terminal of its own."""
+"""The thread that reads keys, on its own terminal."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ...waiting import wait_until
 
 
 class Noted(SleepingDriver):
-    """Keeps what was typed, and for how long each sleep was to last."""
+    """Records typed keys, and the planned length of each sleep."""
 
     def __init__(self, app: App[Any], terminal: int) -> None:
         super().__init__(app)
@@ -51,7 +51,7 @@ class Noted(SleepingDriver):
 
 @asynccontextmanager
 async def typed_into() -> AsyncIterator[tuple[Noted, int]]:
-    """Yield a driver that reads a terminal, and the end into which a person types."""
+    """Yield a driver that reads a terminal, and the end for typing."""
     own_handlers = {number: signal.getsignal(number) for number in (signal.SIGTSTP, signal.SIGCONT, signal.SIGWINCH)}
     person, terminal = pty.openpty()
     tty.setraw(terminal)
@@ -68,7 +68,7 @@ async def typed_into() -> AsyncIterator[tuple[Noted, int]]:
 
 
 async def test_it_sleeps_until_a_key_comes() -> None:
-    """While nobody types it does not wake up."""
+    """Without typing the thread does not wake up."""
     async with typed_into() as (driver, person):
         os.write(person, b"a")
         wait_until(lambda: driver.keys == ["a"] and len(driver.sleeps) == 2, "the key and the next sleep")
@@ -76,7 +76,7 @@ async def test_it_sleeps_until_a_key_comes() -> None:
 
 
 async def test_a_lone_escape_is_a_key() -> None:
-    """Escape, with which longer keys begin, is one by itself when nothing follows it."""
+    """Escape, with which longer keys begin, is a single key if no bytes follow it."""
     async with typed_into() as (driver, person):
         os.write(person, b"\x1b")
         wait_until(lambda: driver.keys == ["escape"], "the key")
@@ -86,7 +86,7 @@ async def test_a_lone_escape_is_a_key() -> None:
 
 
 async def test_a_letter_in_two_pieces() -> None:
-    """A letter whose bytes come one after the other is one key."""
+    """A letter whose bytes arrive one after the other is one key."""
     async with typed_into() as (driver, person):
         first, second = "é".encode()
         os.write(person, bytes((first,)))
@@ -97,7 +97,7 @@ async def test_a_letter_in_two_pieces() -> None:
 
 
 async def test_it_ends_at_once_and_begins_again() -> None:
-    """Whoever lends the terminal does not wait for a key, and gets the keys back afterwards."""
+    """Disabling input ends the thread without waiting for a key, and reading can begin again."""
     async with typed_into() as (driver, person):
         driver.disable_input()
         assert not driver.is_reading
@@ -107,7 +107,7 @@ async def test_it_ends_at_once_and_begins_again() -> None:
 
 
 async def test_a_terminal_that_went_away_ends_it() -> None:
-    """Where nobody can type any more nothing is read again and again."""
+    """The thread ends when its terminal is closed, instead of reading again and again."""
     async with typed_into() as (driver, _):
         reader, writer = os.pipe()
         driver.disable_input()
@@ -120,7 +120,7 @@ async def test_a_terminal_that_went_away_ends_it() -> None:
 
 @pytest.mark.parametrize("variables", [{}, {"COLUMNS": "33"}], ids=["terminal", "COLUMNS"])
 async def test_the_size(variables: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is the terminal's, but for what the environment says instead."""
+    """The size is the terminal's, unless the environment sets another one."""
     async with typed_into() as (driver, _):
         for name in ("COLUMNS", "LINES"):
             monkeypatch.delenv(name, raising=False)

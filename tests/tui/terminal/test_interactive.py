@@ -1,4 +1,4 @@
-"""What `A` does: the agent's own program in a window of the tmux around the app, else in the app's terminal."""
+"""`A` opens the agent's own program in a window of the surrounding tmux, or in the app's terminal."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ KEPT = {"meta_session_path": "child-session.jsonl", "meta_agent": "pi", "meta_ta
 
 
 async def test_in_this_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What it means is told before the first time; then the engine's command gets the terminal."""
+    """An explanation is shown before the first time; then the engine's command gets the terminal."""
     engine = FakeEngine(a_run(1, **KEPT))
     handed: list[tuple[str, ...]] = []
     monkeypatch.setattr(handover, "hand_over", lambda app, argv: handed.append(tuple(argv)) or "")
@@ -29,7 +29,7 @@ async def test_in_this_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_in_a_window() -> None:
-    """In tmux it gets a window; what names this user's files goes with it, and no key does."""
+    """In tmux the program gets a window, with variables for this user's files and without any key."""
     environment = {"TMUX": "/tmp/t/default,12,0", "HOME": "/h", "XDG_STATE_HOME": "/s", "ANTHROPIC_API_KEY": "secret"}
     argv = tmux.window_command("by-hand-000001", ("python", "x"), environment)
     assert ("-S", "/tmp/t/default", "new-window", "-n", "by-hand-000001", "--", "env") == argv[1:8]
@@ -48,7 +48,7 @@ def test_in_a_window() -> None:
     ids=["offline", "no session", "earlier", "queued", "taken over"],
 )
 async def test_why_not(run: RunSnapshot, why: str) -> None:
-    """Where it cannot be taken over, the key says why."""
+    """If the run cannot be opened in the agent, the key shows the reason."""
     engine = FakeEngine(run)
     async with opened(engine) as deck:
         await deck.press("A")

@@ -1,4 +1,4 @@
-"""Textual without what it loads for other apps, in processes of their own: here it is loaded already, and whole."""
+"""Textual without modules for other apps, in separate processes: in this one it is completely loaded."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ LEFT_OUT = (
     *("rich.panel", "rich.table", "rich.tree", "textual.canvas", "textual.command", "textual.types"),
     *("textual.widgets._input", "textual.widgets._option_list", "urllib.parse"),
 )
-"""Modules that the first screen can do without."""
+"""Modules that the first screen does not need."""
 
 BEGIN = """
 import sys; before = set(sys.modules)
@@ -26,14 +26,14 @@ import_msgspec(); import_textual()
 
 
 def run(code: str) -> str:
-    """Run code in a process that imported Textual as the app does; return what it prints."""
+    """Run code in a process that imported Textual like the app; return its output."""
     done = subprocess.run([sys.executable, "-P", "-c", BEGIN + code], capture_output=True, text=True)
     assert (0, "") == (done.returncode, done.stderr)
     return done.stdout.strip()
 
 
 def test_the_first_screen_loads_little() -> None:
-    """Nothing that only other apps, other screens or errors need is loaded before the first paint."""
+    """No module needed only by other apps, other screens or errors is loaded before the first paint."""
     assert run(f"import subdeck.tui.app; print(set({LEFT_OUT!r}) & sys.modules.keys() - before)") == "set()"
 
 
@@ -53,12 +53,12 @@ def test_the_first_screen_loads_little() -> None:
     ],
 )
 def test_what_was_left_out_comes_when_it_is_used(code: str, printed: str) -> None:
-    """A part that was left out is loaded, whole, by whoever comes to need it."""
+    """An omitted module is loaded completely when it is first used."""
     assert printed == run("import textual.app, textual.layout\n" + code)
 
 
 def test_an_error_is_told_whole() -> None:
-    """What an app tells of its own crash needs much of what was left out."""
+    """An app's crash report is complete, although it needs many omitted modules."""
     code = (
         "from textual.app import App\n"
         "class Broken(App):\n"

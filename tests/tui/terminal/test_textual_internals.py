@@ -1,4 +1,4 @@
-"""What the app takes for granted about the inside of the Textual that is pinned."""
+"""The app's assumptions about the internals of the pinned Textual."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class OneWidget(App[None]):
 
 
 async def test_rules_are_applied_once_and_again_for_another_theme(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first screen and a dialog are not styled twice; a theme that comes later restyles it."""
+    """The first screen and a dialog are styled once, and a later theme restyles them."""
     first_styles: list[bool] = []
     original = Screen.update_node_styles
 
@@ -64,7 +64,7 @@ async def test_rules_are_applied_once_and_again_for_another_theme(monkeypatch: p
 
 
 async def test_only_changed_rows_are_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A change has nothing drawn but its own rows, and these as they would be with all others."""
+    """A change draws only its own rows, with the same result as a complete drawing."""
     drawn: list[tuple[Widget, Region]] = []
     original = Widget.render_lines
 
@@ -89,7 +89,7 @@ async def test_only_changed_rows_are_drawn(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 async def test_a_hidden_screen_has_nothing_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What changes below a screen that hides it costs that screen nothing, and is there when it is left."""
+    """Changes below a covering screen draw nothing, and are there when it is closed."""
 
     class Below(LeanScreen):
         def compose(self) -> ComposeResult:
@@ -115,7 +115,7 @@ async def test_a_hidden_screen_has_nothing_drawn(monkeypatch: pytest.MonkeyPatch
 
 
 def _noted(function: Callable[..., Any], name: str, calls: list[str]) -> Callable[..., Any]:
-    """Return a function that does the same and notes that it was called."""
+    """Return a function that does the same and records its call."""
 
     def noted(*args: Any, **options: Any) -> Any:
         calls.append(name)
@@ -125,13 +125,13 @@ def _noted(function: Callable[..., Any], name: str, calls: list[str]) -> Callabl
 
 
 async def test_captured_output_has_an_encoding() -> None:
-    """What stands for stdout while the app is open can be asked for its encoding."""
+    """While the app is open its stdout has an encoding."""
     async with opened(FakeEngine()):
         assert ("utf-8", "utf-8") == (sys.stdout.encoding, sys.stderr.encoding)
 
 
 async def test_toasts_make_room() -> None:
-    """One that says the same goes, and of the others only the newest stay."""
+    """A toast with the same text replaces the earlier one, and only the newest toasts stay."""
     async with OneWidget(TextArea()).run_test() as pilot:
         app = pilot.app
         for text in ("a", "b", "c", "d"):
@@ -142,7 +142,7 @@ async def test_toasts_make_room() -> None:
 
 
 async def test_a_sequence_is_written_by_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It goes to the terminal where there is one, and nowhere without one."""
+    """A sequence is written to the terminal if there is one, and nowhere without one."""
     written: list[str] = []
     async with OneWidget(TextArea()).run_test() as pilot:
         monkeypatch.setattr(pilot.app._driver, "write", written.append)
@@ -153,7 +153,7 @@ async def test_a_sequence_is_written_by_the_driver(monkeypatch: pytest.MonkeyPat
 
 
 async def test_keys_are_taken_from_a_widget() -> None:
-    """A key that was dropped does nothing there any more; another widget of the class keeps it."""
+    """A dropped key does nothing in its widget any more; another widget of the class keeps it."""
     area = TextArea("word")
     drop_bindings(area, ("ctrl+k", "f24"))
     assert "ctrl+k" not in area._bindings.key_to_bindings
@@ -161,7 +161,7 @@ async def test_keys_are_taken_from_a_widget() -> None:
 
 
 async def test_key_is_given_to_one_widget() -> None:
-    """A key that was bound acts there alone; another widget of the class does not have it."""
+    """A bound key works in one widget only, not in others of its class."""
     area = TextArea("word")
     bind(area, "f24", "undo", "undo")
     assert ["undo"] == [binding.action for binding in area._bindings.key_to_bindings["f24"]]
@@ -169,7 +169,7 @@ async def test_key_is_given_to_one_widget() -> None:
 
 
 async def test_growing_lays_out_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    """More rows below others that did not fit move the scrollbar's thumb only."""
+    """Further rows below a full view only move the scrollbar's thumb."""
     view = ScrollView()
     async with OneWidget(view).run_test(size=(40, 10)) as pilot:
         grow(view, Size(38, 20))

@@ -1,4 +1,4 @@
-"""Tiles: a few runs side by side, live."""
+"""The grid: a few runs side by side, live."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def shows(tile: Tile, words: str) -> Callable[[], bool]:
 
 
 async def test_running_runs_are_shown_side_by_side() -> None:
-    """Without marks those that run have a tile each, with glyph, what they do, cost and time; others have none."""
+    """Without marks each running run has a tile with glyph, activity, cost and time."""
     async with opened(an_engine("running", "completed", "running"), (120, 30)) as deck:
         screen = await tiles_of(deck)
         assert sorted(screen.run_ids) == [run_id(1), run_id(3)]
@@ -59,7 +59,7 @@ async def test_running_runs_are_shown_side_by_side() -> None:
 
 
 async def test_marked_runs_go_first() -> None:
-    """With marks those are shown, ended ones too; of more than six the first six, and it says so."""
+    """With marks those runs are shown, finished ones too; of more than six the first six, with a note."""
     async with opened(an_engine(*["completed"] * 7, "running"), (140, 40)) as deck:
         deck.main.runs.mark([run_id(number) for number in range(1, 8)], True)
         screen = await tiles_of(deck)
@@ -69,7 +69,7 @@ async def test_marked_runs_go_first() -> None:
 
 
 async def test_without_runs_it_says_so() -> None:
-    """Where nothing runs and nothing is marked, it says what to do."""
+    """Without running and marked runs, a message says what to do."""
     async with opened(an_engine("completed")) as deck:
         await deck.press("W")
         await deck.until(lambda: deck.toasts != [], "the word")
@@ -77,7 +77,7 @@ async def test_without_runs_it_says_so() -> None:
 
 
 async def test_tiles_are_live() -> None:
-    """What a run writes, how it goes on and how it ends is seen in its tile, and in no other."""
+    """A run's text, progress and outcome appear in its tile, and in no other."""
     engine = an_engine("running", "running")
     async with opened(engine) as deck:
         screen = await tiles_of(deck)
@@ -93,7 +93,7 @@ async def test_tiles_are_live() -> None:
 
 
 async def test_an_end_in_a_tile_needs_no_toast() -> None:
-    """Who looks at the tiles sees an end there; that of a run without a visible tile is told."""
+    """An ending in a visible tile makes no toast; one in a hidden tile does."""
     engine = FakeEngine(*(a_run(number) for number in range(1, 4)))
     async with opened(engine, (140, 40)) as deck:
         deck.main.runs.mark([run_id(1), run_id(2)], True)
@@ -111,7 +111,7 @@ async def test_an_end_in_a_tile_needs_no_toast() -> None:
 
 
 async def test_a_tile_says_that_its_run_is_silent() -> None:
-    """As the list does: by glyph and word, and for how long."""
+    """A tile shows its idle run like the list: by glyph and word, with the time."""
     engine = FakeEngine(a_run(1, heard_at=monotonic() - 367, patience=60.0, activity="Search finished"))
     async with opened(engine, (120, 30)) as deck:
         (tile,) = (await tiles_of(deck)).tiles
@@ -120,7 +120,7 @@ async def test_a_tile_says_that_its_run_is_silent() -> None:
 
 
 async def test_keys_go_from_tile_to_tile() -> None:
-    """Tab, arrows and numbers go to a tile; z gives it the screen, and Escape leaves that, then the tiles."""
+    """Tab, arrows and numbers go to a tile; z zooms it, and Escape leaves that, then the grid."""
     async with opened(an_engine("running", "running", "running"), (120, 30)) as deck:
         screen = await tiles_of(deck)
         first, second, third = screen.tiles
@@ -157,7 +157,7 @@ async def test_a_tile_is_opened_on_the_deck() -> None:
 
 @pytest.mark.parametrize("readonly", [False, True])
 async def test_a_tile_is_stopped(readonly: bool) -> None:
-    """x stops the run of the tile, as on the deck; an app that changes nothing refuses."""
+    """x stops the tile's run, as on the deck; a read-only app refuses."""
     engine = an_engine("running", "running")
     async with opened(engine, readonly=readonly) as deck:
         screen = await tiles_of(deck)
@@ -192,12 +192,12 @@ async def test_watching_is_the_app() -> None:
     [(2, 80, 2), (3, 80, 2), (3, 140, 3), (4, 80, 2), (6, 80, 2), (6, 140, 3), (2, 60, 1)],
 )
 def test_how_tiles_share_the_screen(tiles: int, width: int, columns: int) -> None:
-    """They stand side by side as long as each has room for a line."""
+    """Tiles are side by side while each has room for a line."""
     assert columns_of(tiles, width) == columns
 
 
 def test_the_foot_keeps_what_matters() -> None:
-    """With little room what a run does is cut before its time, which stays."""
+    """With little room a tile's activity is cut before its time, which stays."""
     run = a_run(1, "completed", meta_task="x", message="a long answer that has no room at all")
     assert foot(run, "", 80).startswith("a long answer that has no room at all · ")
     for room in (20, 30, 40):

@@ -1,4 +1,4 @@
-"""The document behind the transcript: laid out where somebody looks, and nowhere else."""
+"""The document behind the transcript: laid out only where the user looks."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def append(file: LineFile, *events: Event) -> None:
 
 
 def read_all(reader: RunReader, document: Document) -> Document:
-    """Let a document take all that there is."""
+    """Let a document read all available lines."""
     while True:
         piece = reader.read()
         if piece.begins:
@@ -64,7 +64,7 @@ def opened(file: LineFile, view: View = View.READABLE) -> Document:
 
 
 def shown(document: Document, top: int) -> list[tuple[TextPosition, str]]:
-    """What stands in the rows of a view."""
+    """Return the rows of a view."""
     rows: list[tuple[TextPosition, str]] = []
     for row in range(top, top + VIEW):
         place = document.laid_out_row(row)
@@ -75,7 +75,7 @@ def shown(document: Document, top: int) -> list[tuple[TextPosition, str]]:
 
 @pytest.mark.slow
 def test_going_up_shows_every_row_once(tmp_path: Path) -> None:
-    """From the end to the beginning row by row, nothing is skipped and nothing comes twice, whatever was guessed."""
+    """From end to beginning row by row, no row is skipped or repeated, however wrong the guesses were."""
     file = a_file(
         tmp_path, *(event for n in range(1, 2500) for event in (said(n, 80 if n % 900 < 400 else 3), usage(n)))
     )
@@ -101,7 +101,7 @@ def shown_row(document: Document, row: int) -> list[tuple[TextPosition, str]]:
 
 
 def test_only_what_is_seen_is_laid_out(tmp_path: Path) -> None:
-    """Opening a big file lays out its end; going through it keeps a bounded part of it."""
+    """Opening a big file lays out its end, and going through it keeps a limited part."""
     file = a_file(tmp_path, *(said(n, 40) for n in range(1, 40_000)))
     document = opened(file)
     assert len(document._laid) == 1
@@ -114,7 +114,7 @@ def test_only_what_is_seen_is_laid_out(tmp_path: Path) -> None:
 
 
 def test_a_small_file_is_no_guess(tmp_path: Path) -> None:
-    """A document of few chunks knows its height, also at another width."""
+    """A document of few chunks knows its exact height, also at another width."""
     document = opened(a_file(tmp_path, *(said(n) for n in range(1, 1500))))
     assert 1 < len(document.table) <= FEW
     for width in (40, 20, 80):
@@ -123,7 +123,7 @@ def test_a_small_file_is_no_guess(tmp_path: Path) -> None:
 
 
 def test_what_is_written_is_read_once(tmp_path: Path) -> None:
-    """A growing file costs what was added: what was laid out stays, and no byte before it is read again."""
+    """A growing file costs only its additions: laid out rows stay, and no earlier byte is read again."""
     file = a_file(tmp_path, *(said(n) for n in range(1, 200)))
     reader = RunReader("run", View.READABLE, file)
     document = read_all(reader, Document())
@@ -146,7 +146,7 @@ def test_what_is_written_is_read_once(tmp_path: Path) -> None:
 
 
 def test_growth_begins_new_chunks(tmp_path: Path) -> None:
-    """However a file grew, its chunks stay small enough to be decoded at a glance."""
+    """However a file grew, its chunks stay small enough to be decoded quickly."""
     file = a_file(tmp_path, said(1))
     reader = RunReader("run", View.READABLE, file)
     document = read_all(reader, Document())
@@ -160,7 +160,7 @@ def test_growth_begins_new_chunks(tmp_path: Path) -> None:
 
 
 def test_far_behind_is_only_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After a long sleep what was written meanwhile is counted, not decoded; it is there when somebody goes there."""
+    """After a long pause new lines are counted but not decoded, until the user goes there."""
     monkeypatch.setattr(reading, "FAR_BEHIND", 2 * CHUNK)
     monkeypatch.setattr(reading, "PIECE", CHUNK)
     file = a_file(tmp_path, said(1))
@@ -181,7 +181,7 @@ def test_far_behind_is_only_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_a_result_knows_its_call_across_a_chunk(tmp_path: Path) -> None:
-    """A result at the beginning of a chunk is told in the words of the call in the chunk before."""
+    """A result at the beginning of a chunk has the words of its call in the chunk before."""
     call = ToolCall(seq=1, ts=stamp(1), tool_call_id="c1", tool_name="read", args={"path": "src/auth.ts"})
     other = ToolCall(seq=1, ts=stamp(1), tool_call_id="c11", tool_name="read", args={"path": "src/other.ts"})
     result = ToolResult(seq=2, ts=stamp(2), tool_call_id="c1", tool_name="read", is_error=False, content="x")
@@ -196,7 +196,7 @@ def test_a_result_knows_its_call_across_a_chunk(tmp_path: Path) -> None:
 
 
 def test_steps_go_over_chunks_and_silent_lines(tmp_path: Path) -> None:
-    """Row by row down and up again, also over a stretch that says nothing."""
+    """Steps go row by row down and up again, also over a stretch without rows."""
     silent = [usage(n) for n in range(1500)]
     file = a_file(tmp_path, *(said(n) for n in range(1, 900)), *silent, *(said(n) for n in range(900, 1800)))
     document = opened(file)
@@ -216,7 +216,7 @@ def test_steps_go_over_chunks_and_silent_lines(tmp_path: Path) -> None:
 
 
 def test_a_byte_names_the_next_line_shown(tmp_path: Path) -> None:
-    """An offset stands for the line that begins there, or the next one that says something, or the last."""
+    """An offset means the line that begins there, or the next visible line, or the last one."""
     events = [said(1), usage(2), usage(3), said(4)]
     offsets = [sum(len(encode_event(event)) for event in events[:n]) for n in range(4)]
     document = opened(a_file(tmp_path, *events))
@@ -230,7 +230,7 @@ def test_a_byte_names_the_next_line_shown(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_another_width_keeps_a_line_in_its_row(tmp_path: Path) -> None:
-    """At another width heights are guessed anew from what is in sight, and that line is found again."""
+    """At another width heights are guessed again from the visible rows, and the current line keeps its place."""
     document = opened(a_file(tmp_path, *(said(n, 60) for n in range(1, 20_000))))
     top = document.settle(document.height // 2, VIEW)
     position = document.position_at(top)
@@ -249,7 +249,7 @@ def test_another_width_keeps_a_line_in_its_row(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", [b"", b"no json\n\n[]\n{}\n\xff\xfe\n" * 50, b"\n" * 300_000, b"x" * 300_000])
 @pytest.mark.parametrize("view", View)
 def test_any_bytes_are_bearable(tmp_path: Path, content: bytes, view: View) -> None:
-    """What is no event, no text, or no line is left out or shown plain, in every view."""
+    """Bytes that are not an event, text or line are left out or shown plain, in every view."""
     path = tmp_path / "file"
     path.write_bytes(content)
     document = opened(LineFile(str(path)), view)
@@ -260,7 +260,7 @@ def test_any_bytes_are_bearable(tmp_path: Path, content: bytes, view: View) -> N
 
 
 def test_a_file_that_was_replaced_is_another(tmp_path: Path) -> None:
-    """A shorter or another file in its place is read from its end as if it had just been opened."""
+    """A shortened or replaced file is read from its end as if it had just been opened."""
     file = a_file(tmp_path, *(said(n) for n in range(1, 500)))
     reader = RunReader("run", View.READABLE, file)
     document = read_all(reader, Document())
@@ -274,7 +274,7 @@ def test_a_file_that_was_replaced_is_another(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_a_huge_event_is_shown_by_its_beginning(tmp_path: Path) -> None:
-    """An event of ten megabytes is decoded from its first part, others around it whole; its whole text can be had."""
+    """An event of ten megabytes is decoded from its first part, other events whole, and its whole text is available."""
     huge = AssistantText(seq=2, ts=stamp(2), text='a "quoted" wörd\n' * 700_000)
     file = a_file(tmp_path, said(1), huge, said(3))
     document = opened(file)
@@ -292,7 +292,7 @@ def test_a_huge_event_is_shown_by_its_beginning(tmp_path: Path) -> None:
 
 
 def test_a_request_names_its_files_as_seen_from_the_run(project_dir: Path) -> None:
-    """The line is short by what the record of the run says; opened, it has the path as the agent gave it."""
+    """A request's line has paths relative to the run; expanded, it has the agent's exact paths."""
     tree = "/state/subdeck/work/0123456789abcdef/20260101-000000-abcdef/tree"
     project = Project(str(project_dir))
     meta = make_finished(project, make_meta(cwd=tree))

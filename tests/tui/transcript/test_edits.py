@@ -1,4 +1,4 @@
-"""Edits in the transcript: opened they are diffs, and keys go from one to the next."""
+"""Edits in the transcript: they expand to diffs, and keys go from one to the next."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PATCH = "--- src/app.py\n+++ src/app.py\n@@ -9,2 +9,2 @@\n a\n-old\n+new\n"
 
 
 def styles(pane: Pane, sign: str) -> set[str]:
-    """The colours in which the sign of a diff's rows and their text are drawn."""
+    """Return the colours of a diff's signs and texts."""
     found: set[str] = set()
     for y in range(pane.transcript.size.height):
         strip = pane.transcript.render_line(y)
@@ -35,14 +35,14 @@ def styles(pane: Pane, sign: str) -> set[str]:
 
 
 async def test_an_opened_edit_is_a_diff() -> None:
-    """The call of an edit opens as a diff with signs and colours; its path stands above it."""
+    """An edit's call expands to a diff with signs and colours, with its path above."""
     async with reading(EDIT) as pane:
         pane.transcript.toggle_at_cursor()
         assert pane.said == ["Editing src/app.py", "│ src/app.py", "│   a", "│ - old", "│ + new"]
 
 
 async def test_line_numbers_come_from_the_result() -> None:
-    """Where the result says which lines were changed, call and result show them."""
+    """If the result has line numbers, call and result show them."""
     async with reading(EDIT, result(2, 1, "Replaced 1 block.", "edit", diff=PATCH), text(3, "Done.")) as pane:
         pane.transcript.toggle_all()
         diff = ["│ src/app.py", "│  9   a", "│ 10 - old", "│ 10 + new"]
@@ -72,7 +72,7 @@ async def test_a_wrapped_line_keeps_its_sign() -> None:
 
 
 async def test_hostile_text_in_an_edit_is_neutralised() -> None:
-    """Escape sequences, carriage returns and marks of direction in old and new text reach no screen."""
+    """Escape sequences, carriage returns and direction marks in old and new text never reach the screen."""
     hostile = "a\x1b[2J\r\x9b31m\u202eb\x00"
     events = [
         call(1, "edit", path=hostile, oldText=hostile, newText=hostile + "\nx"),
@@ -91,7 +91,7 @@ def a_long_edit() -> ToolCall:
 
 
 async def test_a_long_comparison_leaves_the_event_loop_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Texts that take long to compare are compared in a thread; until then the line says so."""
+    """Slow comparisons run in a thread; until then the line shows that."""
     threads: list[str] = []
     begun, let_go = threading.Event(), threading.Event()
     make = documents.body_at
@@ -116,7 +116,7 @@ async def test_a_long_comparison_leaves_the_event_loop_alone(monkeypatch: pytest
 
 
 async def test_what_is_opened_comes_into_view() -> None:
-    """An edit on the last row of the screen shows its diff when it is opened, and stays on the screen itself."""
+    """An edit on the screen's last row shows its diff when it is expanded, and stays visible."""
     diff = "@@ -1,0 +1,9 @@\n" + "\n".join(f"+line {number}" for number in range(1, 10))
     events = [*(text(number, f"said {number}") for number in range(10, 60)), EDIT, result(2, 1, "", "edit", diff=diff)]
     async with reading(*events, *(text(number, f"more {number}") for number in range(60, 90)), size=(60, 14)) as pane:
@@ -128,7 +128,7 @@ async def test_what_is_opened_comes_into_view() -> None:
 
 
 async def test_a_long_diff_is_cut_with_a_note() -> None:
-    """Of a diff only so much is laid out as of every other opened line."""
+    """A diff is laid out up to the limit of any expanded line."""
     content = "\n".join("0123456789" for _ in range(4000))
     async with reading(call(1, "write", path="x", content=content), text(2, "Next.")) as pane:
         await pane.press("up")
@@ -139,7 +139,7 @@ async def test_a_long_diff_is_cut_with_a_note() -> None:
 
 
 def test_edits_are_found(tmp_path: Path) -> None:
-    """Calls that edit are found, and results that tell of an edit where their call did not; nothing else is."""
+    """Calls that edit are found, and results with an edit if their call has none."""
     events: list[Event] = [
         text(1, 'I edit with "oldText" and a "diff":"x".'),
         EDIT,
@@ -155,7 +155,7 @@ def test_edits_are_found(tmp_path: Path) -> None:
 
 
 def test_both_texts_of_an_edit_are_searched() -> None:
-    """What an edit removes and what it adds is found, without comparing the texts."""
+    """The removed and the added text of an edit are found, without comparing them."""
     line = encode_event(a_long_edit())
     searched = searched_text("readable", line, ProgressFormatter())
     assert all(word in searched for word in ("old 0 0", "new 5 299", "Editing big.py"))
@@ -169,7 +169,7 @@ def an_engine(*events: Event) -> FakeEngine:
 
 
 async def test_braces_go_from_edit_to_edit() -> None:
-    """} and { go over folded lines to the next edit and the previous one, around the end, and Enter opens it."""
+    """} and { go over folded lines to the next and previous edit, around the end, and Enter expands it."""
     edits = [call(number, "edit", path=f"file-{number}.py", oldText="a", newText="b") for number in (10, 200, 390)]
     events = [
         next((edit for edit in edits if edit.seq == number), text(number, f"line {number}")) for number in range(1, 400)
@@ -190,7 +190,7 @@ async def test_braces_go_from_edit_to_edit() -> None:
 
 
 async def test_enter_typed_at_once_opens_the_edit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Enter is about the edit that is still being looked for, not about the line before."""
+    """Enter applies to the edit that is still being searched for, not to the line before."""
     edit = call(2, "edit", path="file.py", oldText="a", newText="b")
     other = call(1, "edit", path="first.py", oldText="c", newText="d")
     typed = threading.Event()
@@ -209,7 +209,7 @@ async def test_enter_typed_at_once_opens_the_edit(monkeypatch: pytest.MonkeyPatc
 
 
 async def test_without_an_edit_it_says_so() -> None:
-    """Where nothing was edited the keys say so, and move nothing."""
+    """Without an edit the keys report that, and do not move the cursor."""
     async with opened(an_engine(AssistantText(seq=1, text="Nothing to do."))) as deck:
         await deck.until_text("Nothing to do.")
         await deck.press("3", "}")
@@ -221,7 +221,7 @@ async def under_cursor(deck: Deck, words: str) -> None:
 
 
 def test_a_file_is_read_for_the_result_only_near_its_call(tmp_path: Path) -> None:
-    """The result of an edit is looked for in a bounded part of the file."""
+    """The result of an edit is searched for in a limited part of the file."""
     path = tmp_path / "events.jsonl"
     line = encode_event(EDIT)
     path.write_bytes(line + encode_event(text(2, "x" * 400_000)) + encode_event(result(3, 1, "", "edit", diff=PATCH)))

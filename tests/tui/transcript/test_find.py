@@ -1,4 +1,4 @@
-"""What is found in a run's files: words, errors and times, without decoding what cannot hold them."""
+"""Finding words, errors and times in a run's files without decoding irrelevant lines."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def found(file: LineFile, query: Query, start: int = 0) -> list[int]:
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("view", ["readable", "raw", "stderr"])
 def test_nothing_is_missed(tmp_path: Path, seed: int, view: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever part of what a person reads is typed, the search finds just the lines that reading all of them finds."""
+    """For any part of the visible text, the search finds exactly the lines that reading all of them finds."""
     monkeypatch.setattr(line_file, "BLOCK", 2000)
     chance = random.Random(seed)
     file = written(tmp_path / "events.jsonl", [some_event(chance, number) for number in range(120)])
@@ -138,7 +138,7 @@ def test_nothing_is_missed(tmp_path: Path, seed: int, view: str, monkeypatch: py
 
 
 def test_own_words_are_all_known() -> None:
-    """Every word that the wordings put around a child's text is looked after."""
+    """Every word that the wordings put around an agent's text is known to the search."""
     from subdeck.core.run import describe, progress
 
     words = {
@@ -151,13 +151,13 @@ def test_own_words_are_all_known() -> None:
 
 
 def test_case_counts_only_when_it_is_typed(tmp_path: Path) -> None:
-    """Small letters find all, a capital one finds itself."""
+    """A query in small letters ignores case, one with a capital does not."""
     file = written(tmp_path / "e", [AssistantText(text="Auth"), AssistantText(text="auth")])
     assert [2, 1] == [len(found(file, Query(words, "readable"))) for words in ("auth", "Auth")]
 
 
 def test_folded_text_is_searched(tmp_path: Path) -> None:
-    """Arguments and results are found without being opened, and results by the subject of their call."""
+    """Folded arguments and results are found, and results by the subject of their call."""
     call = ToolCall(tool_call_id="1", tool_name="read", args={"path": "src/a.py", "limit": 77})
     result = ToolResult(tool_call_id="1", tool_name="read", is_error=False, content="one\ndeep inside")
     file = written(tmp_path / "e", [call, result])
@@ -169,7 +169,7 @@ def test_folded_text_is_searched(tmp_path: Path) -> None:
 
 
 def test_a_subject_is_found_from_the_middle(tmp_path: Path) -> None:
-    """A search that begins between a call and its result still knows what the result is of."""
+    """A search that begins between a call and its result still knows the result's subject."""
     call = ToolCall(tool_call_id="1", tool_name="read", args={"path": "src/a.py"})
     result = ToolResult(tool_call_id="1", tool_name="read", is_error=False, content="x")
     file = written(tmp_path / "e", [call, result])
@@ -179,7 +179,7 @@ def test_a_subject_is_found_from_the_middle(tmp_path: Path) -> None:
 
 
 def test_very_long_lines_are_searched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A line longer than what is read at once is found by its beginning, and the lines after it as ever."""
+    """A line longer than a block is found by its beginning, and the lines after it as usual."""
     monkeypatch.setattr(line_file, "BLOCK", 4096)
     monkeypatch.setattr(line_file, "LONGEST", 300_000)
     long = AssistantText(text="needle one " + "x" * 600_000)
@@ -192,7 +192,7 @@ def test_very_long_lines_are_searched(tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_an_unfinished_line_waits(tmp_path: Path) -> None:
-    """What has no newline yet is no match, and becomes one."""
+    """An unfinished line becomes a match when its newline arrives."""
     path = tmp_path / "e"
     line = encode_event(AssistantText(text="needle"))
     path.write_bytes(line + line[:-3])
@@ -207,7 +207,7 @@ def test_an_unfinished_line_waits(tmp_path: Path) -> None:
 
 
 def test_counting_says_when_it_is_not_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A plus stands behind a number that may grow, and behind the most that is counted."""
+    """A number that may still grow has a plus, and so has the largest number counted."""
     monkeypatch.setattr(line_file, "BLOCK", 1000)
     monkeypatch.setattr(_matches, "PIECE", 2000)
     file = written(tmp_path / "e", [AssistantText(text=f"needle {n}") for n in range(200)])
@@ -225,7 +225,7 @@ def test_counting_says_when_it_is_not_done(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_another_file_in_its_place_is_counted_anew(tmp_path: Path) -> None:
-    """A file that was cut short has only the matches that are in it."""
+    """A file that was cut short has only its current matches."""
     path = tmp_path / "e"
     file = written(path, [AssistantText(text="needle")] * 5)
     count = Count(file, Query("needle", "readable").matcher)
@@ -236,7 +236,7 @@ def test_another_file_in_its_place_is_counted_anew(tmp_path: Path) -> None:
 
 
 def test_a_search_can_be_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Once another search was begun not one block more is read."""
+    """Once another search has begun, no further block is read."""
     monkeypatch.setattr(line_file, "BLOCK", 500)
     file = written(tmp_path / "e", [AssistantText(text="hay")] * 500)
     asked = iter([False, False, True, True])
@@ -254,7 +254,7 @@ def hidden() -> list[str]:
 
 @pytest.mark.parametrize("view", ["readable", "raw", "stderr"])
 def test_what_is_hidden_keeps_no_word_from_being_found(view: str) -> None:
-    """A word that only comes together when a hidden character is taken out is found, whichever that is."""
+    """A word that is whole only without a hidden character is found, for every such character."""
     missed: list[str] = []
     for char in hidden():
         text = f"nee{char}dle"
@@ -270,7 +270,7 @@ def test_what_is_hidden_keeps_no_word_from_being_found(view: str) -> None:
 
 
 def test_errors(tmp_path: Path) -> None:
-    """Errors, failed tools and a bad end are found; what only speaks of errors is not."""
+    """Errors, failed tools and a bad ending are found, but not text about errors."""
     events: list[Any] = [
         AssistantText(text='the "type":"error" and "isError":true'),
         ErrorReported(message="boom"),
@@ -288,7 +288,7 @@ def test_errors(tmp_path: Path) -> None:
 
 
 def timed(path: Path, count: int = 4000) -> LineFile:
-    """An event each second, from 23:50 local time on."""
+    """Make a file with an event each second, from 23:50 local time on."""
     from datetime import datetime, timedelta
 
     begin = datetime(2026, 3, 4, 23, 50).astimezone()
@@ -314,28 +314,28 @@ def timed(path: Path, count: int = 4000) -> LineFile:
     ],
 )
 def test_times_are_found(tmp_path: Path, time: str, event: int) -> None:
-    """Each way of writing a time leads to the first event at it or after it, over midnight too."""
+    """Each form of a time leads to the first event at or after it, even over midnight."""
     file = timed(tmp_path / "e")
     assert f"event {event} ".encode() in file.line_at(offset_at(file, parse_time(time)))
 
 
 @pytest.mark.parametrize("time", ["", "later", "25:00", "12:77", "101%", "5m", "+5", "-" + "9" * 400 + "d"])
 def test_bad_times_are_said(tmp_path: Path, time: str) -> None:
-    """What is not a time is refused with examples, and nothing raises otherwise."""
+    """An invalid time is refused with examples, and no other error is raised."""
     with pytest.raises(UsageError) as caught:
         offset_at(timed(tmp_path / "e", 5), parse_time(time))
     assert caught.value.hint or "too long" in caught.value.what
 
 
 def test_a_time_outside_is_said(tmp_path: Path) -> None:
-    """A time of day at which nothing was written is refused with the times there are."""
+    """A time of day outside the file is refused with the range of the file."""
     with pytest.raises(UsageError) as caught:
         offset_at(timed(tmp_path / "e", 60), parse_time("12:00"))
     assert "23:50:00" in caught.value.hint
 
 
 def test_lines_without_times(tmp_path: Path) -> None:
-    """Garbage between events does not mislead, and a file without any time says so."""
+    """Garbage between events does not mislead the search, and a file without times is reported."""
     file = timed(tmp_path / "e", 600)
     content = Path(file.path).read_bytes()
     lines = content.split(b"\n")

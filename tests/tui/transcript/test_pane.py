@@ -1,4 +1,4 @@
-"""What the keys do in the transcript pane: the cursor, following, opening, the views."""
+"""Keys in the transcript pane: the cursor, following, expanding, the views."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MANY = [text(n, f"line {n} " + "word " * (n % 30)) for n in range(1, 12_000)]
 
 
 async def test_the_cursor_moves_row_by_row() -> None:
-    """Up lets go of the end and draws a cursor; the view stays until the cursor would leave it."""
+    """Up stops following and draws a cursor, and the view stays until the cursor would leave it."""
     async with reading(*LINES) as pane:
         assert pane.pointed == ["line 60"]
         assert pane.rows[0] == "line 39"
@@ -48,7 +48,7 @@ async def test_pages_take_the_cursor_along() -> None:
 
 
 async def test_the_wheel_keeps_the_cursor_in_view() -> None:
-    """Scrolling lets go of the end and pushes the cursor along; at the end it is caught again."""
+    """Scrolling up stops following and moves the cursor along; scrolling to the end follows again."""
     async with reading(*LINES) as pane:
         for _ in range(12):
             pane.transcript._scroll_up_for_pointer(animate=False)
@@ -62,7 +62,7 @@ async def test_the_wheel_keeps_the_cursor_in_view() -> None:
 
 
 async def test_a_click_puts_the_cursor_and_a_second_one_opens() -> None:
-    """The mouse does what the keys do."""
+    """A click moves the cursor, and a second one expands the line."""
     async with reading(call(1, path="src/a.py"), *LINES[1:5]) as pane:
         await pane.pilot.click(pane.transcript, offset=Offset(20, 1))
         assert pane.pointed == ["Reading src/a.py"]
@@ -71,7 +71,7 @@ async def test_a_click_puts_the_cursor_and_a_second_one_opens() -> None:
 
 
 async def test_nothing_jumps_while_rows_above_are_laid_out() -> None:
-    """Going up through what was never seen, each step shows the rows above those that were there."""
+    """Going up through unseen rows, each step shows the rows right above."""
     async with reading(*MANY) as pane:
         assert len(pane.transcript.document.table) > 10
         await pane.press("up")
@@ -84,7 +84,7 @@ async def test_nothing_jumps_while_rows_above_are_laid_out() -> None:
 
 
 async def test_the_beginning_of_a_big_run_is_one_key_away() -> None:
-    """g goes to the first line; asked for before the lines are counted it comes as soon as they are."""
+    """g goes to the first line, as soon as the lines are counted."""
     async with reading(*MANY, pieces=1) as pane:
         assert "reading…" in pane.edge
         await pane.press("first")
@@ -98,7 +98,7 @@ async def test_the_beginning_of_a_big_run_is_one_key_away() -> None:
 
 
 async def test_what_comes_before_does_not_move_the_view() -> None:
-    """When lines before the view are counted while somebody reads, what is read stays where it is."""
+    """Counting lines before the view does not move the text being read."""
     async with reading(*MANY, pieces=1) as pane:
         await pane.press("page_up")
         before = pane.rows
@@ -144,11 +144,11 @@ def all_lines(pane: Pane) -> list[str]:
     return [pane.transcript.render_line(y).text for y in range(pane.transcript.scrollable_content_region.height)]
 
 
-# --- opening ---------------------------------------------------------------------------------------------------------
+# --- expanding -------------------------------------------------------------------------------------------------------
 
 
 async def test_a_call_opens_to_its_arguments() -> None:
-    """Opened, a call shows each argument on a line, a text of several lines below its name; again closes it."""
+    """An expanded call shows each argument on a line, several lines below its name; the same key folds it."""
     edit = call(1, "edit", path="a.py", old="one\n  two", count=3, deep={"a": [1, None]})
     async with reading(edit, text(2, "then")) as pane:
         await pane.press("up")
@@ -170,7 +170,7 @@ async def test_a_call_opens_to_its_arguments() -> None:
 
 
 async def test_a_result_opens_to_its_content() -> None:
-    """Opened, a result shows all that came, how it ended, and whether some of it was not kept."""
+    """An expanded result shows its whole content, its outcome, and whether a part was not kept."""
     bash = call(1, "bash", command="ls")
     came = result(2, 1, "a\nb\n", "bash", is_error=True, exit_code=2, duration_ms=31, truncated=True)
     async with reading(bash, came) as pane:
@@ -180,7 +180,7 @@ async def test_a_result_opens_to_its_content() -> None:
 
 
 async def test_a_long_content_is_cut_with_a_note() -> None:
-    """What is too long to be laid out says so; its whole text can still be taken."""
+    """Content beyond the limit is cut with a note, and its whole text can still be copied."""
     content = "0123456789" * 4000
     async with reading(call(1, path="x"), result(2, 1, content)) as pane:
         pane.transcript.toggle_at_cursor()
@@ -190,7 +190,7 @@ async def test_a_long_content_is_cut_with_a_note() -> None:
 
 
 async def test_thinking_is_folded() -> None:
-    """Thinking is one line until it is opened."""
+    """Thinking is one line until it is expanded."""
     async with reading(thought(1, "I wonder.\nShould I?\n\nYes."), thought(2, "Short.")) as pane:
         assert pane.said == ["▸ thinking (4 lines)  I wonder.", "▸ thinking (1 line)  Short."]
         await pane.press("up")
@@ -199,7 +199,7 @@ async def test_thinking_is_folded() -> None:
 
 
 async def test_everything_opens_and_closes() -> None:
-    """One key opens all, the same closes all, also what was opened by itself."""
+    """One key expands all, and again folds all, including lines expanded before."""
     events = [event for n in range(1, 9, 2) for event in (call(n, path=f"f{n}"), result(n + 1, n, "content"))]
     async with reading(*events) as pane:
         await pane.press("first")
@@ -213,7 +213,7 @@ async def test_everything_opens_and_closes() -> None:
 
 
 async def test_what_is_open_stays_open() -> None:
-    """Growth, another width and going far away change nothing about what was opened."""
+    """Growth, another width and going far away do not change which lines are expanded."""
     async with reading(call(1, path="a.py"), *MANY[1:]) as pane:
         await pane.press("first")
         pane.transcript.toggle_at_cursor()
@@ -225,7 +225,7 @@ async def test_what_is_open_stays_open() -> None:
 
 
 async def test_what_has_no_more_does_not_open() -> None:
-    """A text is all there is: opening it changes nothing, and following goes on."""
+    """A plain text does not expand, and following continues."""
     async with reading(*LINES) as pane:
         pane.transcript.toggle_at_cursor()
         assert pane.transcript.following
@@ -235,7 +235,7 @@ async def test_what_has_no_more_does_not_open() -> None:
 
 
 async def test_raw_view_shows_the_lines_of_the_file() -> None:
-    """One event a line as it stands in the file; one opens to the same with its fields below each other."""
+    """The raw view has one event a line as in the file; expanded, its fields are below each other."""
     event = text(1, "hello \x1b[31mworld")
     async with reading(event) as pane:
         pane.transcript.set_view("raw")
@@ -252,7 +252,7 @@ async def test_raw_view_shows_the_lines_of_the_file() -> None:
 
 
 async def test_stderr_view() -> None:
-    """What the child wrote to stderr is followed, with the line that it has not finished."""
+    """The agent's stderr is followed, including its unfinished line."""
     async with reading(text(1, "hello")) as pane:
         pane.transcript.set_view("stderr")
         await pane.pilot.pause()
@@ -264,11 +264,11 @@ async def test_stderr_view() -> None:
         assert "3 lines · stderr view" in pane.edge
 
 
-# --- for those who search --------------------------------------------------------------------------------------------
+# --- for searching ---------------------------------------------------------------------------------------------------
 
 
 async def test_a_byte_can_be_shown() -> None:
-    """An offset brings its line into view with the cursor on it, and lets go of the end."""
+    """An offset moves the cursor and the view to its line, and stops following."""
     offset = sum(len(encode_event(event)) for event in MANY[:5000])
     async with reading(*MANY) as pane:
         assert pane.transcript.cursor_offset == sum(len(encode_event(event)) for event in MANY[:-1])
@@ -282,7 +282,7 @@ async def test_a_byte_can_be_shown() -> None:
 
 
 async def test_a_byte_that_is_not_counted_yet_is_shown_when_it_is() -> None:
-    """While a big file is still being counted, where to go is remembered."""
+    """While a big file is still being counted, the target is remembered."""
     offset = sum(len(encode_event(event)) for event in MANY[:50])
     async with reading(*MANY, pieces=1) as pane:
         pane.transcript.show_offset(offset)
@@ -293,7 +293,7 @@ async def test_a_byte_that_is_not_counted_yet_is_shown_when_it_is() -> None:
 
 
 async def test_words_are_marked_where_they_are_visible() -> None:
-    """A search in small letters marks its words in visible rows whatever their case; ended, nothing is marked."""
+    """A search in small letters highlights its words in visible rows in any case, until it ends."""
     async with reading(text(1, "Token and token, to ken")) as pane:
         pane.transcript.highlight(highlighter("token"))
         pieces = [segment.text for segment in pane.transcript.render_line(0) if segment.style and segment.style.reverse]
@@ -303,7 +303,7 @@ async def test_words_are_marked_where_they_are_visible() -> None:
 
 
 async def test_a_state_is_said_at_the_edge() -> None:
-    """What is found is said beside what is shown."""
+    """The state of a search is shown at the pane's edge."""
     async with reading(*LINES) as pane:
         pane.transcript.say_state("match 3/17")
         assert "match 3/17" in pane.edge
@@ -311,11 +311,11 @@ async def test_a_state_is_said_at_the_edge() -> None:
         assert "match" not in pane.edge
 
 
-# --- what is written -------------------------------------------------------------------------------------------------
+# --- the text --------------------------------------------------------------------------------------------------------
 
 
 async def test_a_little_markdown() -> None:
-    """Marks are not shown: headings and strong words are bold, code has its colour; other text is as it is."""
+    """Markdown marks become styles: headings and strong words are bold, code is coloured; other text is unchanged."""
     said = "# Title\nUse **the token** and `x = 1`.\n- one\n```py\n    if a ** b:\n```\n2 * 3 * 4, a_b_c, **open"
     async with reading(text(1, said)) as pane:
         assert pane.said == [
@@ -334,7 +334,7 @@ async def test_a_little_markdown() -> None:
 
 
 async def test_markdown_is_found_as_written_and_as_shown() -> None:
-    """A search finds words across marks either way, and marks them; copying takes what was written."""
+    """A search matches across marks, as written or as shown, and highlights that; copying takes the source."""
     said = "It is **done** in `src/a.py` now"
     async with reading(text(1, said)) as pane:
         for words in ("is done in src", "is **done** in `src"):
@@ -350,14 +350,14 @@ async def test_markdown_is_found_as_written_and_as_shown() -> None:
 
 
 async def test_an_error_has_a_sign() -> None:
-    """Colour is never alone."""
+    """An error has a sign besides its colour."""
     async with reading(ErrorReported(seq=1, ts="", message="no model")) as pane:
         assert pane.said == ["✗ Error: no model"]
 
 
 @pytest.mark.parametrize("hostile", [*HOSTILE[:7], "\u2028lone\r\nline\ttab", "```" * 500, "**" * 5000, "`a**b" * 999])
 async def test_hostile_text_opened(hostile: str) -> None:
-    """Whatever a child says, calls and gets is shown plain in every view, opened, searched and scrolled."""
+    """An agent's text, calls and results are shown plain in every view, expanded, searched and scrolled."""
     events = [
         text(1, hostile),
         thought(2, hostile + "\n" + hostile),

@@ -1,4 +1,4 @@
-"""Searching, jumping and taking out in the transcript, by keys."""
+"""Searching, jumping and copying in the transcript, by keys."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def an_engine(*events: Event, status: str = "completed", **fields: Any) -> FakeE
 
 
 def haystack(lines: int = 100, every: int = 10) -> list[Event]:
-    """The needles are in the lines 10, 20, …"""
+    """Return lines with needles in 10, 20, …"""
     return [text(n, f"line {n} {'needle' if n % every == 0 else 'hay'}") for n in range(1, lines + 1)]
 
 
@@ -54,7 +54,7 @@ def line_at_cursor(deck: Deck) -> str:
 
 
 async def test_search_goes_from_match_to_match() -> None:
-    """Typing goes to a match, Enter keeps the search, n and N go on and around the end, Escape ends it."""
+    """Typing goes to a match, Enter keeps the search, n and N continue around the end, Escape ends it."""
     async with opened(an_engine(*haystack())) as deck:
         await deck.until_text("line 100")
         await search(deck, "needle")
@@ -73,7 +73,7 @@ async def test_search_goes_from_match_to_match() -> None:
 
 
 async def test_the_search_is_a_mode() -> None:
-    """n launches except while a search stands in the transcript; the footer says which it is."""
+    """n launches except during a search in the transcript, as the footer shows."""
     async with opened(an_engine(*haystack())) as deck:
         await search(deck, "needle")
         await deck.until_text("⏎ keep")
@@ -89,7 +89,7 @@ async def test_the_search_is_a_mode() -> None:
 
 
 async def test_searching_begins_at_the_cursor_and_escape_goes_back() -> None:
-    """While typing, the first match from the cursor on is shown; Escape takes all of it back."""
+    """While typing, the first match from the cursor on is shown; Escape restores the place."""
     async with opened(an_engine(*haystack())) as deck:
         await deck.until_text("line 100")
         await deck.press("3", "g", "j", "j")
@@ -105,7 +105,7 @@ async def test_searching_begins_at_the_cursor_and_escape_goes_back() -> None:
 
 
 async def test_what_was_folded_is_opened() -> None:
-    """A match within a result opens it and is on the screen."""
+    """A match within a result expands it and is on the screen."""
     inside = "\n".join(f"row {n} {'needle' if n == 40 else ''}" for n in range(60))
     call = ToolCall(seq=1, ts=stamp(1), tool_call_id="1", tool_name="read", args={"path": "a.py"})
     result = ToolResult(seq=2, ts=stamp(2), tool_call_id="1", tool_name="read", is_error=False, content=inside)
@@ -120,7 +120,7 @@ def a_result(seq: int, content: str) -> ToolResult:
 
 
 async def test_only_the_match_is_opened() -> None:
-    """What the first letters had opened is folded again when more letters, or the next match, lead elsewhere."""
+    """A line expanded for earlier letters or matches is folded again when the search leaves it."""
     events = [a_result(1, "first\nneed this"), a_result(2, "second\nneedle one"), a_result(3, "third\nneedle two")]
     async with opened(an_engine(*events), (120, 50)) as deck:
         await deck.press("3", "g")
@@ -135,7 +135,7 @@ async def test_only_the_match_is_opened() -> None:
 
 
 async def test_a_growing_run_is_counted() -> None:
-    """Matches that are written while a search stands are counted too."""
+    """Matches written during a search are counted too."""
     engine = an_engine(*haystack(20), status="running")
     async with opened(engine) as deck:
         await search(deck, "needle")
@@ -149,7 +149,7 @@ async def test_a_growing_run_is_counted() -> None:
 
 
 async def test_another_run_ends_the_search() -> None:
-    """The marks and the mode belong to the run that was searched."""
+    """The highlights and the mode belong to the searched run."""
     engine = FakeEngine(a_run(1, "completed"), a_run(2, "completed"))
     for number in (1, 2):
         engine.write(run_id(number), *haystack(30))
@@ -163,7 +163,7 @@ async def test_another_run_ends_the_search() -> None:
 
 
 async def test_the_last_words_are_there_again() -> None:
-    """Opening the field again offers what was searched last, and Enter searches it."""
+    """The reopened field has the last query, and Enter searches it."""
     async with opened(an_engine(*haystack())) as deck:
         await search(deck, "needle")
         await deck.press("enter", "escape", "slash")
@@ -174,7 +174,7 @@ async def test_the_last_words_are_there_again() -> None:
 
 @pytest.mark.parametrize("hostile", [text.replace("\ud800", "") for text in HOSTILE])
 async def test_hostile_text_is_searched(hostile: str) -> None:
-    """Anything may stand in what is searched, and in what is searched for."""
+    """The searched text and the query may contain any text."""
     async with opened(an_engine(text(1, hostile), text(2, f"{hostile} needle"), text(3, "end")), (80, 24)) as deck:
         await search(deck, "needle")
         await say(deck, "match 1/1")
@@ -186,7 +186,7 @@ async def test_hostile_text_is_searched(hostile: str) -> None:
 
 
 async def test_errors_are_gone_to() -> None:
-    """e and E go to errors and around the end, saying so; without any they say that."""
+    """e and E go to errors and around the end with a note; without errors a message appears."""
     events = [*haystack(40), ErrorReported(seq=41, ts=stamp(41), message="boom"), text(42, "on"), *haystack(40)]
     events.insert(5, ErrorReported(seq=6, ts=stamp(6), message="first"))
     async with opened(an_engine(*events)) as deck:
@@ -203,7 +203,7 @@ async def test_errors_are_gone_to() -> None:
 
 
 async def test_a_time_is_gone_to() -> None:
-    """A bad time is said in the dialog, which keeps it; a good one moves the cursor."""
+    """An invalid time is reported in the dialog, which keeps it; a valid one moves the cursor."""
     async with opened(an_engine(*haystack())) as deck:
         await deck.press("3", "at")
         await deck.until_text("Go to a time")
@@ -219,7 +219,7 @@ async def test_a_time_is_gone_to() -> None:
 
 
 async def test_the_entry_is_copied() -> None:
-    """y copies the whole text under the cursor, without control characters, and says how much."""
+    """y copies the whole text under the cursor, without control characters, and reports its length."""
     async with opened(an_engine(*haystack(), text(101, "one\ntwo \x1b]0;title\x07three"))) as deck:
         await deck.until_text("three")
         await deck.press("3", "y")
@@ -228,7 +228,7 @@ async def test_the_entry_is_copied() -> None:
 
 
 async def test_the_answer_is_copied() -> None:
-    """Y copies the answer from anywhere on the deck, or says that there is none yet."""
+    """Y copies the answer from anywhere on the deck, or reports that there is none yet."""
     engine = an_engine(*haystack(), status="running")
     results: dict[str, RunResult] = {}
     engine.result = results.get  # type: ignore[attr-defined]
@@ -244,7 +244,7 @@ async def test_the_answer_is_copied() -> None:
 
 
 async def test_the_transcript_is_paged(monkeypatch: pytest.MonkeyPatch) -> None:
-    """v gives the pager a private file with everything in it, unfolded and plain, and removes it afterwards."""
+    """v gives the pager a private file with the whole text, unfolded and plain, and removes it afterwards."""
     seen: list[tuple[Path, str, int]] = []
 
     def read(app: object, path: str) -> str:
@@ -268,7 +268,7 @@ async def test_the_transcript_is_paged(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_the_run_is_saved(tmp_path: Path) -> None:
-    """S asks where, says what is in the way, asks before it writes over, and saves a markdown file."""
+    """S asks for a path, reports obstacles, asks before it overwrites, and saves a markdown file."""
     engine = an_engine(*haystack(3), meta_preset="repo/scout")
     engine.cwd = str(tmp_path)
     engine.result = {}.get  # type: ignore[attr-defined]

@@ -1,4 +1,4 @@
-"""The transcript pane: follows what is written, reads no more than it must."""
+"""The transcript pane follows new lines and reads no more than necessary."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ def text(seq: int, said: str) -> AssistantText:
 
 
 def laid_text(deck: Deck) -> str:
-    """All entries that are laid out, and what stands below them."""
+    """Return all laid out entries, and the text below them."""
     transcript = deck.main.transcript
     laid = [entry.text for rows in transcript.document._laid.values() for entry in rows.entries]
     return "\n".join([*laid, *transcript.live_rows])
 
 
 def test_events_become_lines_of_a_kind() -> None:
-    """Each event says its progress text; what says nothing is left out."""
+    """Each event shows its progress text, and is left out without one."""
     formatter = ProgressFormatter()
     events = [*some_events(files=1), Notice(seq=5, level="warning", text="careful"), text(6, "  \n ")]
     entries = [entry for event in events if (entry := entry_of(event, formatter))]
@@ -54,7 +54,7 @@ def test_rows_map_back_to_lines() -> None:
 
 
 async def test_live_sentence_has_a_cursor() -> None:
-    """The sentence being written grows at the end, and becomes a line when it is finished, never both."""
+    """The unfinished sentence grows at the end, and is replaced by a line when it is finished."""
     engine = FakeEngine(a_run(1, last_seq=10, sentence="The middle"))
     engine.write(run_id(1), *some_events())
     async with opened(engine) as deck:
@@ -69,7 +69,7 @@ async def test_live_sentence_has_a_cursor() -> None:
 
 
 async def test_follow_lets_go_and_catches_again() -> None:
-    """Scrolling up lets go of the end, new lines are counted, `f` and the end catch it again."""
+    """Scrolling up stops following, new lines are counted, `f` and the end follow again."""
     engine = FakeEngine(a_run(1))
     engine.write(run_id(1), *some_events(files=40))
     async with opened(engine) as deck:
@@ -95,7 +95,7 @@ async def test_follow_lets_go_and_catches_again() -> None:
 
 
 async def test_reaching_the_end_by_scrolling_follows() -> None:
-    """Scrolling down to the end is enough to follow it."""
+    """Scrolling down to the end follows it again."""
     engine = FakeEngine(a_run(1))
     engine.write(run_id(1), *some_events(files=40))
     async with opened(engine) as deck:
@@ -107,7 +107,7 @@ async def test_reaching_the_end_by_scrolling_follows() -> None:
 
 
 async def test_wrap_can_be_turned_off() -> None:
-    """A long line is wrapped, or one row that can be scrolled to its end."""
+    """A long line is wrapped, or one row that scrolls to its end."""
     engine = FakeEngine(a_run(1))
     engine.write(run_id(1), text(1, "begin " + "x" * 300 + " finish"))
     async with opened(engine, (80, 24)) as deck:
@@ -122,7 +122,7 @@ async def test_wrap_can_be_turned_off() -> None:
 
 
 async def test_a_resize_keeps_the_end_in_sight() -> None:
-    """Rows are cut anew at another width, and the end stays followed."""
+    """Rows are wrapped again at another width, and the end is still followed."""
     engine = FakeEngine(a_run(1))
     engine.write(run_id(1), *(text(n, f"line {n} " + "word " * 30) for n in range(1, 80)), text(80, "the very last"))
     async with opened(engine) as deck:
@@ -133,7 +133,7 @@ async def test_a_resize_keeps_the_end_in_sight() -> None:
 
 
 async def test_only_the_shown_run_is_read() -> None:
-    """Runs that are not shown cost no reading, however much they change."""
+    """Runs that are not shown are not read, however much they change."""
     engine = FakeEngine(*(a_run(number) for number in range(1, 6)))
     async with opened(engine) as deck:
         for seq in range(1, 4):
@@ -143,7 +143,7 @@ async def test_only_the_shown_run_is_read() -> None:
 
 
 async def test_late_pieces_of_another_run_are_dropped() -> None:
-    """What was still being read when another run was chosen never gets into its transcript."""
+    """Late pieces of another run never get into the shown run's transcript."""
     engine = FakeEngine(*(a_run(number, "completed") for number in (1, 2)))
     for number in (1, 2):
         engine.write(run_id(number), *(text(n, f"of run {number} line {n}") for n in range(1, 9000)))
@@ -159,7 +159,7 @@ async def test_late_pieces_of_another_run_are_dropped() -> None:
 
 
 async def test_a_stale_sentence_is_not_shown() -> None:
-    """When the file is ahead of the snapshot, the snapshot's sentence has been finished already."""
+    """If the file is ahead of the snapshot, its sentence is already finished and not shown."""
     engine = FakeEngine(a_run(1, last_seq=10, sentence="The middle"))
     engine.write(run_id(1), *some_events(), text(11, "The middleware checks the token."))
     async with opened(engine) as deck:
@@ -169,7 +169,7 @@ async def test_a_stale_sentence_is_not_shown() -> None:
 
 
 async def test_a_hundred_thousand_events_leave_the_keys_alive() -> None:
-    """While a huge transcript is read in pieces, keys are answered; at the end all of it is there."""
+    """While a huge transcript is read in pieces, keys are answered, and in the end it is complete."""
     engine = FakeEngine(a_run(2), a_run(1))
     call = ToolCall(seq=1, ts=stamp(1), tool_call_id="1", tool_name="read", args={"path": "src/a.py"})
     engine.write(run_id(2), *(replace(call, seq=seq) for seq in range(1, 100_000)), text(100_000, "at last"))
@@ -185,7 +185,7 @@ async def test_a_hundred_thousand_events_leave_the_keys_alive() -> None:
 
 
 async def test_why_a_run_failed_stands_below_its_last_line() -> None:
-    """The file's last line names the reason; what it means stands below, without the sign of being written."""
+    """The last line has the reason of a failure, and its explanation is below, without the sign of writing."""
     engine = FakeEngine(a_run(1, "failed", reason=RunReason.AGENT_EXIT, message="The agent ended with exit code 3."))
     engine.write(run_id(1), ended(1, "failed", "agent_exit"))
     async with opened(engine) as deck:
@@ -196,7 +196,7 @@ async def test_why_a_run_failed_stands_below_its_last_line() -> None:
 
 
 async def test_what_the_file_says_itself_is_not_said_twice() -> None:
-    """A model's error is in the file in its own words; an answer needs no reason."""
+    """A model's error is not repeated below the file's own words, and an answer needs no reason."""
     failed = a_run(1, "failed", reason=RunReason.MODEL_ERROR, message="401 Invalid key")
     engine = FakeEngine(failed, a_run(2, "completed", message="The answer"))
     for number, status, reason in ((1, "failed", "model_error"), (2, "completed", "done")):

@@ -1,4 +1,4 @@
-"""The bar beside what is scrolled."""
+"""The scrollbar."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ..open_deck import opened
 
 
 async def test_no_bar_where_all_is_in_view() -> None:
-    """On a screen that became so large that the transcript just fits into its pane, the bar goes."""
+    """On a screen large enough for the whole transcript the scrollbar disappears."""
     engine = FakeEngine(a_run(1))
     engine.write(run_id(1), *some_events(), AssistantText(seq=20, ts=stamp(20), text="word " * 28))
     async with opened(engine, (80, 16)) as deck:
