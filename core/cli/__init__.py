@@ -1,4 +1,4 @@
-"""The command line: small groups of commands, whose module is imported when one of them is called.
+"""The command line: small groups of commands. A module is imported when one of its commands is called.
 
-Only the program's entry point imports from it. It knows the engine and the tools for parents, and nothing of the app.
+Only the program's entry point imports from it. It knows the engine and the tools for parents, but not the app.
 """

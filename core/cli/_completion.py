@@ -15,8 +15,9 @@ from click.shell_completion import CompletionItem, ShellComplete, split_arg_stri
 
 from ..errors import SubdeckError
 from ..text.plain import one_line
-from ._options import OneOf, json_option
-from .output import document, say
+from ._command import Document, command
+from ._options import OneOf
+from .output import Output, show
 
 _BASH = """\
 _subdeck_completion() {
@@ -78,13 +79,18 @@ DESCRIPTION = 60
 """Characters of a description."""
 
 
-@click.command("completion")
+class Script(Document, frozen=True):
+    shell: str
+    script: str
+    """To be evaluated by the shell."""
+
+
+@command("completion")
 @click.argument("shell", type=OneOf(list(SCRIPTS)))
 @click.option("--line", hidden=True, help="The command line up to the cursor: print what completes it.")
 @click.option("--word", hidden=True, help="The part of the last word that bash replaces.")
-@json_option
 @click.pass_context
-def completion(ctx: click.Context, shell: str, line: str | None, word: str | None, as_json: bool) -> None:
+def completion(ctx: click.Context, shell: str, line: str | None, word: str | None) -> Output[Script] | None:
     """Print a script that completes commands, options, runs, presets, agents and models in bash, zsh or fish.
 
     In ~/.bashrc: eval "$(subdeck completion bash)"
@@ -94,12 +100,10 @@ def completion(ctx: click.Context, shell: str, line: str | None, word: str | Non
     For fish: subdeck completion fish > ~/.config/fish/completions/subdeck.fish
     """
     if line is not None:
-        for item in _Line(ctx.find_root().command, line).items(word):
-            say("\t".join((item.type, item.value, one_line(item.help or "", DESCRIPTION))))
-    elif as_json:
-        document({"shell": shell, "script": SCRIPTS[shell]})
-    else:
-        say(SCRIPTS[shell].rstrip("\n"))
+        items = _Line(ctx.find_root().command, line).items(word)
+        show("\t".join((item.type, item.value, one_line(item.help or "", DESCRIPTION))) for item in items)
+        return None
+    return Output(Script(shell, SCRIPTS[shell]), SCRIPTS[shell].rstrip("\n"))
 
 
 class _Line(ShellComplete):

@@ -1,4 +1,4 @@
-"""A run whose end is waited for: its events on stderr as they come, and its result."""
+"""Wait for a run: its events on stderr as they happen, and its result."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ from .output import as_typed, report
 
 
 def watch(engine: Engine, launched: Sequence[RunSnapshot], canceller: Canceller) -> tuple[RunResult, bool]:
-    """Show a run until it has ended; return its result, and whether it could be shown how it ended. Raises SubdeckError
-    when its directory was deleted.
+    """Show a run until it has ended; return its result, and whether its end could be printed.
+
+    Raises SubdeckError if the run was deleted.
     """
     if not launched:
         raise RunDeleted(where=engine.project.runs)
@@ -46,7 +47,7 @@ def watch(engine: Engine, launched: Sequence[RunSnapshot], canceller: Canceller)
 
 
 class _Progress:
-    """Shows events as they come; the last text is held back, because it may be the answer that goes to stdout."""
+    """Prints events as they happen, except the last text: it may be the answer, which goes to stdout."""
 
     def __init__(self, engine: Engine, run: RunSnapshot, canceller: Canceller) -> None:
         self._events = engine.events(run.run_id)
@@ -55,11 +56,11 @@ class _Progress:
         self._asking = Asking()
         self._held = ""
         self._place = ""
-        """What was printed last of where it is or why it waits."""
+        """The last printed line about its host or queue."""
         self._broken = False
 
     def tell(self, text: str) -> None:
-        """Print on stderr; when that has gone, so has who waits."""
+        """Print on stderr; if stderr is closed, cancel the run: its reader has gone."""
         if self._broken:
             return
         try:
@@ -70,7 +71,7 @@ class _Progress:
             self._canceller.is_unread = True
 
     def take(self, update: Update) -> None:
-        """Show where it is, what is new, and how to reply to what the child asks."""
+        """Print the run's place, its new events, and how to answer its requests."""
         for run in update.runs:
             self._show_place(run)
         self.show()
@@ -99,7 +100,7 @@ class _Progress:
                 self.tell(text)
 
     def end(self, run: RunSnapshot, result: RunResult) -> bool:
-        """Show how the run ended; return whether that was possible."""
+        """Print the end of the run; return whether that was possible."""
         is_answer = self._held.strip() == plain(result.final_text or "").strip()
         if result.status is not RunStatus.COMPLETED or not is_answer:
             self._release()
@@ -113,8 +114,9 @@ class _Progress:
 
 
 def place_line(run: RunSnapshot) -> str:
-    """Return that the queue is held, what a run for a host waits for, or where it is; not how many are ahead, which
-    changes often. Empty for any other run.
+    """Return that the queue is paused, or the host of a run or why it waits for one; empty for any other run.
+
+    The number of runs ahead is left out, because it changes often.
     """
     if describe.is_held(run):
         return describe.QUEUE_HELD

@@ -1,6 +1,6 @@
-"""`subdeck hosts keys`, `scheduler`, `serve` and `try`: what a cluster of dask consists of.
+"""`subdeck hosts keys`, `scheduler`, `serve` and `try`: the parts of a dask cluster.
 
-Their own parts are imported when they are called: they need what the extra `hosts` brings.
+Each command imports its own modules when it is called, because they need the packages of the extra `hosts`.
 """
 
 from __future__ import annotations
@@ -20,12 +20,14 @@ from ..paths import spool_dir
 from ..system import files
 from ..text.plain import one_line, plain
 from ..text.shell import shell_word
+from ._command import Document, command
 from ._options import Whole
-from .output import document, note, say
+from .output import Note, Output, note, say
 
 MOST_SLOTS, MOST_HOSTS = 10_000, 64
 
-errors_as_json = click.option("--json", "as_json", is_flag=True, help="Print startup errors as JSON.")
+ERRORS_AS_JSON = "Print startup errors as JSON."
+"""Help of --json for a command that serves."""
 keys_option = click.option(
     "--keys",
     metavar="DIR",
@@ -33,10 +35,20 @@ keys_option = click.option(
 )
 
 
-@click.command("keys")
+class KeyFiles(Document, frozen=True):
+    """The created files."""
+
+    ca: str
+    """Certificate of the authority."""
+    cert: str
+    """Certificate of all machines."""
+    key: str
+    """Its private key."""
+
+
+@command("keys", json_help="Print JSON.")
 @click.argument("directory", metavar="[DIR]", required=False)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def keys(directory: str | None, as_json: bool) -> None:
+def keys(directory: str | None) -> Output[KeyFiles]:
     """Create the files that admit machines to a cluster: an authority, and one certificate and key for all machines.
 
     Anyone with the key can run programs on every host. Existing files are never overwritten.
@@ -45,11 +57,7 @@ def keys(directory: str | None, as_json: bool) -> None:
     from ..hosts.dask.certificates import make_keys
 
     made = make_keys(os.path.abspath(os.path.expanduser(directory or keys_dir())))
-    if as_json:
-        document({"ca": made.ca, "cert": made.cert, "key": made.key})
-        return
     where = one_line(os.path.dirname(made.ca))
-    say(f"Created ca.pem, me.pem and me.key in {where}")
     is_usual = os.path.dirname(made.ca) == keys_dir()
     option = "" if is_usual else f" --keys {shell_word(where)}"
     parent = os.path.dirname(where)
@@ -70,21 +78,21 @@ def keys(directory: str | None, as_json: bool) -> None:
     ]
     if not is_usual:
         lines.append(f"    tls: {{ca: {made.ca}, cert: {made.cert}, key: {made.key}}}")
-    note(plain("\n".join(lines)))
+    text = (f"Created ca.pem, me.pem and me.key in {where}", Note(plain("\n".join(lines))))
+    return Output(KeyFiles(made.ca, made.cert, made.key), text)
 
 
 def _from_home(directory: str) -> str:
-    """Return a directory as ssh and scp take it where the home may be another: relative to that, if it is below it."""
+    """Return a directory relative to the home if it is below it: ssh and scp resolve that in the other home."""
     home = os.path.expanduser("~")
     below = os.path.commonpath((home, directory)) == home and directory != home
     return os.path.relpath(directory, home) if below else directory
 
 
-@click.command("scheduler")
+@command("scheduler", json_help=ERRORS_AS_JSON)
 @click.argument("address", required=False)
 @keys_option
-@errors_as_json
-def scheduler(address: str | None, keys: str | None, as_json: bool) -> None:
+def scheduler(address: str | None, keys: str | None) -> None:
     """Serve as the scheduler of a cluster at ADDRESS, such as tls://head:8786, until it is stopped.
 
     It listens only at ADDRESS. An address other than loopback requires certificates from `subdeck hosts keys`.
@@ -108,7 +116,7 @@ def scheduler(address: str | None, keys: str | None, as_json: bool) -> None:
         keeper.run()
 
 
-@click.command("serve")
+@command("serve", json_help=ERRORS_AS_JSON)
 @click.argument("address", required=False)
 @keys_option
 @click.option(
@@ -126,7 +134,6 @@ def scheduler(address: str | None, keys: str | None, as_json: bool) -> None:
 @click.option("--name", default="", help="Name of the host (default: the machine's name).")
 @click.option("--spool", metavar="DIR", help="Directory for the runs: on a local disk, never shared by two hosts.")
 @click.option("--listen", metavar="HOST", default="", help="Address at which other machines reach this host.")
-@errors_as_json
 def serve(
     address: str | None,
     keys: str | None,
@@ -135,7 +142,6 @@ def serve(
     name: str,
     spool: str | None,
     listen: str,
-    as_json: bool,
 ) -> None:
     """Serve this machine as a host of the cluster whose scheduler is at ADDRESS, until it is stopped.
 
@@ -168,11 +174,10 @@ def serve(
         keeper.run()
 
 
-@click.command("try")
+@command("try", json_help=ERRORS_AS_JSON)
 @click.argument("count", type=Whole(1, MOST_HOSTS), default=2)
 @click.option("--slots", type=Whole(1, MOST_SLOTS), default=4, show_default=True, help="Slots per host.")
-@errors_as_json
-def try_(count: int, slots: int, as_json: bool) -> None:
+def try_(count: int, slots: int) -> None:
     """Try runs on hosts: run a cluster with COUNT hosts on this machine until ctrl-C.
 
     While it is up and your settings name no hosts, runs with --runner hosts use it. When it ends, they are stopped.
@@ -209,7 +214,7 @@ def _address(named: str | None, settings: HostsSettings) -> str:
 
 
 def _leads_to_loopback(address: str) -> str:
-    """Return the address of this machine alone that a name stands for here, as Debian has it for its own host name."""
+    """Return the loopback address that a name resolves to here, as on Debian for its own host name; empty for none."""
     if is_loopback(address):
         return ""
     import socket
@@ -218,7 +223,7 @@ def _leads_to_loopback(address: str) -> str:
     try:
         found = str(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][4][0])
     except OSError:
-        return ""  # the scheduler says it
+        return ""  # the scheduler reports it
     return found if is_loopback(f"tcp://{found}:0" if "." in found else f"tcp://[{found}]:0") else ""
 
 
@@ -227,7 +232,7 @@ def _tls(directory: str | None, settings: HostsSettings) -> TlsFiles:
 
 
 def labels_in(written: Iterable[str]) -> dict[str, float]:
-    """Return what a host was said to have beside slots, by name. Raises UsageError."""
+    """Parse the resources of a host, such as `gpu=2`, into amounts by name. Raises UsageError."""
     labels: dict[str, float] = {}
     for label in written:
         name, _, count = label.partition("=")

@@ -1,12 +1,12 @@
-"""The list of hosts that `subdeck hosts` prints: as the relay knows them, or asked once where none is there."""
+"""The list of hosts that `subdeck hosts` prints: from the relay, or without a relay by asking each host once."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
-import msgspec
+from msgspec import structs
 
 from ..agent_kinds import bundled
 from ..config.host_settings import needs_words
@@ -18,11 +18,12 @@ from ..run.hosts import HostState, HostStates, read_host_states
 from ..runners.hosts import has_relay
 from ..text.column import Column
 from ..text.plain import one_line
+from ._command import Document
 from ._table import table
-from .output import document, say, say_lines, terminal_width
+from .output import Output, Piece, terminal_width
 
 PATIENCE_S = 6.0
-"""How long hosts may take to be found where no relay knows them."""
+"""Seconds to find the hosts without a relay."""
 ANSWER_S = 5.0
 
 COLUMNS = (
@@ -45,27 +46,43 @@ EMPTY = (
 )
 
 
-def hosts_list(*, as_json: bool) -> int:
-    """Print the hosts; return the exit code: 0, also where none is in reach."""
+class HostRow(HostState, frozen=True, kw_only=True, omit_defaults=False):
+    """A host, with all its fields."""
+
+
+class HostList(Document, frozen=True):
+    """The hosts of the settings."""
+
+    relay: bool
+    """Whether a relay keeps the list up to date. Otherwise, the hosts were asked just now."""
+    at: str
+    """Time of the list."""
+    hosts: tuple[HostRow, ...]
+    faults: tuple[str, ...]
+    """Why hosts are missing."""
+
+
+def hosts_list() -> Output[HostList]:
+    """List the hosts, including unreachable ones."""
     engine = Engine.open()
-    states, is_told = known_hosts(engine)
-    if as_json:
-        document({"relay": is_told, **msgspec.to_builtins(_whole(states))})
-        return 0
+    states, has_relay = known_hosts(engine)
+    hosts = tuple(HostRow(**structs.asdict(host)) for host in states.hosts)
+    return Output(HostList(has_relay, states.at, hosts, states.faults), _text(engine, states))
+
+
+def _text(engine: Engine, states: HostStates) -> Iterator[Piece]:
     if not states.hosts and not states.faults:
         is_set = hosts_in_force(engine.settings.hosts).is_set
-        say("No hosts are online." if is_set else EMPTY.format(file=one_line(user_settings_file())))
-        return 0
+        yield "No hosts are online." if is_set else EMPTY.format(file=one_line(user_settings_file()))
     if states.hosts:
-        say_lines(rows(states.hosts))
-        say(f"\n{totals(states.hosts)}")
+        yield rows(states.hosts)
+        yield f"\n{totals(states.hosts)}"
     for fault in states.faults:
-        say(f"! {one_line(fault, 1000)}")
-    return 0
+        yield f"! {one_line(fault, 1000)}"
 
 
 def known_hosts(engine: Engine) -> tuple[HostStates, bool]:
-    """Return the hosts, and whether a relay keeps that up to date; else they were asked just now."""
+    """Return the hosts, and whether a relay keeps them up to date. Otherwise, they were asked just now."""
     settings = hosts_in_force(engine.settings.hosts)
     told = read_host_states(engine.project, ssh_addresses(settings))
     if told is not None and has_relay(engine.project):
@@ -106,25 +123,13 @@ def known_hosts(engine: Engine) -> tuple[HostStates, bool]:
 
 
 def _absent(former: Sequence[HostState], found: Sequence[HostState], runs: Counter[str]) -> tuple[HostState, ...]:
-    """Return the hosts that were known and are not there, as far as runs of this project are on them."""
+    """Return the former hosts that are missing now but have runs of this project."""
     names = {host.name for host in found}
     return tuple(
-        msgspec.structs.replace(host, in_reach=False, runs=runs[host.name])
+        structs.replace(host, in_reach=False, runs=runs[host.name])
         for host in former
         if host.name not in names and runs[host.name]
     )
-
-
-def _whole(states: HostStates) -> dict[str, object]:
-    """Return them with every field, also those that are usual."""
-    hosts = [
-        {
-            encoded: getattr(host, name)
-            for name, encoded in zip(HostState.__struct_fields__, HostState.__struct_encode_fields__, strict=True)
-        }
-        for host in states.hosts
-    ]
-    return {"at": states.at, "hosts": hosts, "faults": states.faults}
 
 
 def rows(hosts: Sequence[HostState]) -> list[str]:
@@ -160,7 +165,7 @@ def versions(host: HostState) -> str:
 
 
 def totals(hosts: Sequence[HostState]) -> str:
-    """`2 of 3 hosts in reach, 5 of 12 slots used`"""
+    """`2 of 3 hosts online, 5 of 12 slots used`"""
     there = [host for host in hosts if host.in_reach]
     count = "1 host" if len(hosts) == 1 else f"{len(hosts)} hosts"
     slots, used = sum(host.slots for host in there), sum(host.used for host in there)

@@ -1,4 +1,4 @@
-"""What several commands take: options, arguments and their types."""
+"""Options, arguments and their types that several commands take."""
 
 from __future__ import annotations
 
@@ -7,27 +7,35 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..errors import nearest
+from ..errors import UnknownRun, nearest
 from ..text.plain import one_line
 
 if TYPE_CHECKING:
+    from ..engine import Engine
+    from ..run.snapshot import RunSnapshot
+
     _Choice = click.Choice[str]
 else:
-    _Choice = click.Choice  # which takes no type before click 8.2
+    _Choice = click.Choice  # takes no type before click 8.2
 
 SHOWN = 60
-"""Characters of a wrong value that its error repeats."""
+"""Characters of an invalid value that its error repeats."""
 
 strict_option = click.option(
     "--strict", is_flag=True, help="Exit with 1 if a run completed unverified (its agent cannot report errors)."
 )
 
-json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout.")
-
 runs_argument = click.argument("refs", metavar="RUN...", nargs=-1, required=True)
 """Ids, short ids or unambiguous beginnings of either; `Engine.find` turns them into ids."""
 
 run_argument = click.argument("ref", metavar="RUN")
+
+
+def snapshot_of(engine: Engine, run_id: str) -> RunSnapshot:
+    """Return the run of an id. Raises UnknownRun."""
+    for run in engine.snapshots((run_id,)):
+        return run
+    raise UnknownRun("not a run, or just deleted", where=engine.project.run_dir(run_id))
 
 
 class Whole(click.IntRange):
@@ -55,7 +63,7 @@ class OneOf(_Choice):
 
 
 class Number(click.FloatRange):
-    """A number of an option, from 0 to a maximum; never `nan`, which is in no order with other numbers."""
+    """A number from 0 to a maximum; never `nan`, which cannot be compared."""
 
     expected = "a number"
 
@@ -73,16 +81,16 @@ class Number(click.FloatRange):
         return number
 
     def number(self, text: str) -> float:
-        """Return the number that a text stands for. Raises ValueError."""
+        """Parse a number. Raises ValueError."""
         return float(text)
 
     def is_allowed(self, number: float) -> bool:
-        """Whether it is one of those that are meant, beside the bounds."""
+        """Whether a number within the bounds is valid."""
         return True
 
 
 class Dollars(Number):
-    """An amount above nothing, with the sign or without."""
+    """An amount above 0, with or without a dollar sign."""
 
     expected = "dollars, such as 2.50,"
 
@@ -101,7 +109,7 @@ _DAYS = {"h": 1 / 24, "d": 1.0, "w": 7.0}
 
 
 class Days(Number):
-    """A number of days, also as the app's filter takes an age: `3d`, `12h`, `2w`."""
+    """A number of days, or an age as in the app's filter: `3d`, `12h`, `2w`."""
 
     expected = "a number of days, or an age such as 12h or 2w,"
 

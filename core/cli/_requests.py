@@ -1,4 +1,4 @@
-"""What a child asks while somebody waits for its run at the command line: that it does, and how to reply."""
+"""Requests of a run while a command waits for it: a line for each, and the command that answers it."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from .output import as_typed
 
 
 class Asking:
-    """Names once what a person has to say for a run to go on."""
+    """Reports each request and interruption of runs once."""
 
     def __init__(self) -> None:
         self._named: dict[str, set[str]] = {}
-        """By run the requests that were named, and that it is interrupted, while it is."""
+        """By run: its reported requests, and `INTERRUPTED` while it is interrupted."""
 
     def new(self, runs: Iterable[RunSnapshot]) -> Iterator[tuple[str, str]]:
-        """Yield what each run waits for that was not named before, and the command that lets it go on."""
+        """Yield each new request or interruption, and the command that answers it."""
         for run in runs:
             waits = {request.id: (asks_line(run, request), how_to_reply(run, request)) for request in run.requests}
             if run.is_interrupted:
@@ -40,7 +40,7 @@ def asks_line(run: RunSnapshot, request: Request) -> str:
 
 
 def reply_command(run: RunSnapshot, request: Request) -> str:
-    """Return the beginning of the command that answers this request, and no other that might take its place."""
+    """Return the beginning of the command that answers this request, and never a later one."""
     read = request_hash(run.run_id, request)
     return as_typed(f"subdeck reply {run.meta.short_id} --request {one_line(request.id, 40)} --hash {read}")
 

@@ -1,4 +1,4 @@
-"""A command at the ends of its pipes: what cancels it (signals, a reader that went away), and JSON a line each."""
+"""The pipes of a command: signals and lost readers, which cancel it, and lines of JSON."""
 
 from __future__ import annotations
 
@@ -24,16 +24,15 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class Canceller:
-    """A stop that is set by a signal, or when nobody is left at the other end of what is watched.
+    """A stop that is set by a signal, or when the reader of a watched descriptor has gone.
 
-    A signal writes to a pipe where the kernel delivers it, in whichever thread that is; nothing is raised, which the
-    watcher would swallow. That pipe and the other ends are polled whenever somebody asks, so that a silent run too is
-    cancelled when its reader has gone.
+    A signal writes to a pipe, in any thread. It raises nothing: the watcher of runs would swallow an exception. Each
+    check polls that pipe and the watched descriptors, so that an idle run is also cancelled when its reader has gone.
     """
 
     def __init__(self, watched: Iterable[int] = (1, 2)) -> None:
-        """`watched` are descriptors that somebody reads at the other end; by default stdout and stderr."""
-        # Before there is a pipe: with stdout closed, that would be taken for stdout.
+        """`watched` are descriptors with a reader at the other end; by default stdout and stderr."""
+        # Before the pipe is opened: if stdout is closed, the pipe would get its number.
         self._outputs = [descriptor for descriptor in watched if _has_reader(descriptor)]
         self._wakeup, self._request = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self._poller = select.poll()
@@ -45,7 +44,7 @@ class Canceller:
         self._former_wakeup = -1
         self._is_set = False
         self.is_unread = False
-        """Whether it was set because nobody reads the output any more."""
+        """Whether it was set because a reader has gone."""
 
     def __enter__(self) -> Canceller:
         # Python's own handlers run later, and only in the main thread, which may be waiting for good by then.
@@ -62,7 +61,7 @@ class Canceller:
         signal.set_wakeup_fd(self._former_wakeup)
 
     def listen(self, read: Callable[[], bool], descriptor: int = 0) -> None:
-        """Call `read` when there is something on stdin, or in its stead; False says that the other end has gone."""
+        """Call `read` when stdin or another descriptor has input; it returns False if the other end has gone."""
         try:
             os.fstat(descriptor)
         except OSError:
@@ -105,7 +104,7 @@ def _has_reader(descriptor: int) -> bool:
 
 
 def read_stdin(what: str) -> str:
-    """Read a text from stdin, which a person ends by ctrl-D. Raises UsageError where stdin is closed."""
+    """Read a text from stdin; a person ends it with ctrl-D. Raises UsageError if stdin is closed."""
     if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison] - it is, where stdin was closed
         closed = f"cannot read the {what}: stdin is closed"
         raise UsageError(closed, where=what, hint=f"give the {what} as an argument")
@@ -115,12 +114,12 @@ def read_stdin(what: str) -> str:
 
 
 def write_line(content: Any) -> None:
-    """Write one document on stdout in one piece. Raises OSError when nobody reads any more, or never did."""
+    """Write one document on stdout as a line. Raises OSError if stdout is closed or has no reader."""
     if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison] - it is, where stdout was closed
         raise OutputError(errno.EBADF, "stdin is closed", "stdout")
     try:
         line = escaped_json(msgspec.json.encode(content).decode()).encode()
-    except UnicodeEncodeError:  # a path that is no UTF-8
+    except UnicodeEncodeError:  # a path that is not UTF-8
         import json
 
         line = json.dumps(msgspec.to_builtins(content)).encode()
@@ -144,7 +143,7 @@ def read_line(form: type[T]) -> T:
 
 
 def _first_line() -> bytes:
-    """Read up to the first newline and not a byte further than the same piece: what follows is read elsewhere."""
+    """Read the first line, and nothing after the block that it ends in: later lines are read elsewhere."""
     pieces: list[bytes] = []
     if sys.stdin is None:  # pyright: ignore[reportUnnecessaryComparison] - it is, where stdin was closed
         return b""

@@ -12,16 +12,16 @@ from ..text.visible import recounted
 GAP = "  "
 
 _OURS = frozenset("✓✗⊘●◌◐◔–—…·→")
-"""Our own characters beyond Latin; one cell each."""
+"""Non-Latin characters of subdeck's own texts; one cell each."""
 
 
 def table(
     columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int, counted: Container[str] = ()
 ) -> list[str]:
-    """Lay out rows of foreign text in lines of at most `width` cells.
+    """Lay out rows of untrusted text in lines of at most `width` cells.
 
-    A column is as wide as its widest text; where there is too little room, the widest of those that may be narrowed
-    is narrowed first. Of texts that are `counted`, as what somebody decides on, a cut one says how much is missing.
+    A column is as wide as its widest text. If there is too little room, the widest column with a `least` width is
+    narrowed first. A shortened text of `counted`, such as a request, ends with the number of missing characters.
     """
     if not rows:
         return []
@@ -52,7 +52,7 @@ def table(
 
 
 def _widest(lines: Collection[str]) -> int:
-    """Return how many cells the widest line takes; in most tables each character takes one."""
+    """Return the cells of the widest line; in most tables each character takes one."""
     together = "".join(lines)
     is_narrow = together.isascii() or together.replace("…", "").isascii()
     return max(map(len if is_narrow else _cells, lines))
@@ -75,7 +75,7 @@ def fit(text: str, width: int, *, right: bool = False) -> str:
 
 
 def _is_narrow(text: str) -> bool:
-    """Tell at a glance that each character takes one cell; False where that needs a closer look."""
+    """Whether each character certainly takes one cell; False if that needs a closer look."""
     return text.isascii() or text.rstrip("…").isascii()
 
 

@@ -1,4 +1,4 @@
-"""Mistakes on the command line, which click finds, in the one form of errors."""
+"""Mistakes on the command line that click finds, as UsageError."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from ..errors import UsageError, nearest_of
 from ..text.plain import one_line
 
 LONGEST = 200
-"""Characters of what was typed that are repeated."""
+"""Characters of the input that an error repeats."""
 
 
 def explained(error: click.ClickException, command: str) -> UsageError:
-    """Return click's error as one of ours; `command` is what was called, for an error that does not name it."""
+    """Return click's error as a UsageError; `command` is the called command, for an error that does not name it."""
     context = error.ctx if isinstance(error, click.UsageError) else None
     path = context.command_path if context else command
     where, hint, code = path, f"{path} --help shows its usage", "usage.invalid_value"
@@ -39,14 +39,14 @@ def explained(error: click.ClickException, command: str) -> UsageError:
 
 
 def name_of(param: click.Parameter) -> str:
-    """Return how people write a parameter: `--max-tokens`, `RUN`, or `ACTION` for one of a few words."""
+    """Return the name of a parameter as it is typed: `--max-tokens`, `RUN`, or `ACTION` for one of a few words."""
     if isinstance(param, click.Option):
         return max(param.opts, key=len)
     return (param.metavar or param.name or "argument").strip("[].").upper()
 
 
 def _instead(error: click.NoSuchOption, path: str) -> str:
-    """Return the option that was probably meant; empty for none."""
+    """Return a hint with the nearest option; empty for none."""
     context = error.ctx
     known = [option for param in context.command.params for option in param.opts] if context else ()
     bare = {option.lstrip("-"): option for option in known if option.startswith("--")}

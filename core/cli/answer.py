@@ -1,24 +1,54 @@
-"""`subdeck answer`: print what a run answered, or a code block of it."""
+"""`subdeck answer`: print a run's answer, or a code block of it."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import click
 
 from ..engine import Engine
 from ..errors import UsageError
 from ..run.markdown import CodeBlock, code_blocks
-from ._options import Whole, json_option, run_argument
-from .output import document, note, pass_on
+from ..run.model import RunReason, RunResult, RunStatus
+from ._command import Document, command
+from ._options import Whole, run_argument
+from .output import Note, Output, Piece, Verbatim
 
 NO_ANSWER = 1
-"""The exit code where there is none."""
+"""The exit code of a run without an answer."""
 
 
-@click.command("answer")
+class Code(Document, frozen=True):
+    """A code block of an answer."""
+
+    language: str
+    """The word behind the fence; empty without one."""
+    text: str
+    """Its lines, each with its newline."""
+
+
+class Answer(Document, frozen=True):
+    """A run's answer."""
+
+    run_id: str
+    status: RunStatus | None
+    """Null until the run has ended."""
+    reason: RunReason | None
+    """Why it ended."""
+    answer: str | None
+    """The agent's text, unchanged. Null without one."""
+    partial: bool
+    """Whether the run ended while the agent was writing the answer."""
+    error: str | None
+    """Error message of a failed run."""
+    code: tuple[Code, ...]
+    """Code blocks of the answer, in order."""
+
+
+@command("answer")
 @run_argument
 @click.option("--code", "number", metavar="N", type=Whole(min=1), help="Print only the N-th code block.")
-@json_option
-def answer(ref: str, number: int | None, as_json: bool) -> int:
+def answer(ref: str, number: int | None) -> Output[Answer]:
     """Print a run's answer exactly as the agent wrote it.
 
     The exit code is 1 if there is no answer: the run is still running, or it finished without one. With --json, print
@@ -31,27 +61,28 @@ def answer(ref: str, number: int | None, as_json: bool) -> int:
     blocks = code_blocks(text)
     if number is not None and text.strip():
         blocks = (_chosen(blocks, number),)
-    if as_json:
-        document(
-            {
-                "runId": run_id,
-                "status": result.status if result else None,
-                "reason": result.reason if result else None,
-                "answer": text or None,
-                "partial": result.partial if result else False,
-                "error": result.error_message if result else None,
-                "code": [block._asdict() for block in blocks],
-            }
-        )
-    elif result is None:
-        note(f"run {run_id[-6:]} has no answer yet; wait for it with subdeck wait {run_id[-6:]}")
-    elif not text.strip():
-        note(f"run {run_id[-6:]} ended without an answer ({result.status}: {result.reason})")
+    found = Answer(
+        run_id=run_id,
+        status=result.status if result else None,
+        reason=result.reason if result else None,
+        answer=text or None,
+        partial=result.partial if result else False,
+        error=result.error_message if result else None,
+        code=tuple(Code(*block) for block in blocks),
+    )
+    shown = text if number is None or not text.strip() else blocks[0].text
+    return Output(found, _text(run_id[-6:], result, shown), 0 if text.strip() else NO_ANSWER)
+
+
+def _text(name: str, result: RunResult | None, shown: str) -> Iterator[Piece]:
+    if result is None:
+        yield Note(f"run {name} has no answer yet; wait for it with subdeck wait {name}")
+    elif not (result.final_text or "").strip():
+        yield Note(f"run {name} ended without an answer ({result.status}: {result.reason})")
     else:
-        pass_on(text if number is None else blocks[0].text)
+        yield Verbatim(shown)
         if result.partial:
-            note("the answer is incomplete: the run ended while the agent was writing it")
-    return 0 if text.strip() else NO_ANSWER
+            yield Note("the answer is incomplete: the run ended while the agent was writing it")
 
 
 def _chosen(blocks: tuple[CodeBlock, ...], number: int) -> CodeBlock:

@@ -1,14 +1,12 @@
-"""`subdeck presets` and `models`: list what a run can name, or show one preset."""
+"""`subdeck presets` and `models`: list the presets and models for a run, or show one preset."""
 
 from __future__ import annotations
 
-import re
 import time
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 import click
-import msgspec
 
 from .. import paths
 from ..agents.agent import AgentChoice
@@ -21,50 +19,30 @@ from ..engine import Engine
 from ..errors import AgentUnavailable, ModelError, UsageError
 from ..launch.model import resolve_model
 from ..launch.preview import Obstacle, Preview, obstacles, preview, tools_words
-from ..models.catalog import INHERIT, Catalog, Model
+from ..models.catalog import INHERIT, Catalog, Model, Price
 from ..models.resolvers import provider_roles
 from ..presets.catalog import Preset, PresetCatalog
 from ..presets.fields import preset_schema
 from ..run.describe import limits_words, permissions_words, prompt_mode_words
+from ..run.model import Limits, Permissions, PresetSource, PromptMode, Tools
 from ..spec.layers import origin_words
 from ..text.column import Column
 from ..text.plain import one_line, plain
-from ._options import json_option
+from ._command import Document, command
 from ._table import table
-from .output import document, note, say, terminal_width
+from .output import Note, Output, Piece, document, terminal_width
 
 MARK_COLUMN = Column(1)
 """Marks presets that cannot start; only if there are any."""
 PRESET_COLUMNS = (Column(40, least=12), Column(8), Column(40, least=8), Column(200, least=16))
 _INDENT = "  "
 PATIENCE_S = 10.0
-"""How long an agent that is due may keep somebody waiting who only wants to look."""
+"""Seconds to wait for an agent whose list is out of date, if no refresh was requested."""
 
 MODEL_COLUMNS = (Column(120, least=24), Column(8, right=True), Column(16), Column(8), Column(80, least=8))
 ROLE_COLUMNS = (Column(40, least=8), Column(120, least=24), Column(200, least=16))
 
-LISTED_FIELDS = ("name", "source", "path", "form", "description", "model", "tools", "warnings")
-SHOWN_FIELDS = (
-    *("name", "source", "path", "form", "description", "model", "thinking", "tools", "denied_tools", "prompt_mode"),
-    *(
-        "context_files",
-        "project_resources",
-        "inherit_context",
-        "finalize",
-        "max_attempts",
-        "sticky",
-        "agent",
-        "runner",
-        "host",
-        "needs",
-        "limits",
-        "talk",
-        "permissions",
-        "answer_timeout",
-        "idle_timeout",
-    ),
-    *("warnings", "prompt"),
-)
+D = TypeVar("D", bound=Document)
 
 _ATTRIBUTES = {"finalize": "structured_result", "talk": "interactive", "answer_timeout": "reply_timeout"}
 """Fields whose name in JSON is an older one."""
@@ -86,11 +64,100 @@ Looked for {patterns} in:
 {places}"""
 
 
-@click.command("presets")
+class ListedPreset(Document, frozen=True):
+    """A preset in the list."""
+
+    name: str
+    source: PresetSource
+    path: str
+    form: str
+    """Format of its file; empty for a subdeck preset."""
+    description: str
+    model: str | None
+    """As written."""
+    tools: tuple[str, ...] | None
+    """The only tools that the agent may use; null for its own set."""
+    warnings: tuple[str, ...]
+    cannot_start: tuple[str, ...]
+    """Why it cannot start here; empty if it can."""
+
+
+class ResolvedPreset(Document, frozen=True):
+    """The values that a run would get here; null for a value with a problem."""
+
+    agent: str | None
+    runner: str | None
+    model: str | None
+    thinking: str | None
+    tools: Tools | None
+    limits: Limits
+    permissions: Permissions | None
+    talk: bool | None
+    """Whether the run takes messages."""
+    max_attempts: int
+    decided_by: dict[str, str]
+    """By field: the layer that set it, such as `preset`."""
+    warnings: tuple[str, ...]
+    problems: tuple[str, ...]
+    """Why a run would not start."""
+
+
+class ShownPreset(Document, frozen=True):
+    """A named preset. Its fields are as written; null for a field that its file does not set."""
+
+    name: str
+    source: PresetSource
+    path: str
+    form: str
+    description: str
+    model: str | None
+    thinking: str | None
+    tools: tuple[str, ...] | None
+    denied_tools: tuple[str, ...] | None
+    prompt_mode: PromptMode
+    context_files: bool | None
+    project_resources: bool | None
+    inherit_context: bool | None
+    finalize: bool
+    """Whether the run requires a structured result."""
+    max_attempts: int | None
+    sticky: bool
+    agent: str | None
+    runner: str | None
+    host: str | None
+    needs: dict[str, float] | None
+    limits: Limits
+    talk: bool | None
+    permissions: Permissions
+    answer_timeout: float | None
+    """Seconds after which an unanswered request is denied."""
+    idle_timeout: float | None
+    """Seconds that an interrupted agent waits for a message."""
+    warnings: tuple[str, ...]
+    prompt: str
+    session: str | None
+    """`none` if the run saves no session."""
+    resolved: ResolvedPreset
+
+
+class BrokenPreset(Document, frozen=True):
+    """A file that is not a valid preset."""
+
+    path: str
+    message: str
+
+
+class Presets(Document, frozen=True):
+    """The list of presets; with NAME only that preset, with all its fields."""
+
+    presets: tuple[ListedPreset | ShownPreset, ...]
+    problems: tuple[BrokenPreset, ...]
+
+
+@command("presets")
 @click.argument("name", metavar="[NAME]", required=False)
 @click.option("--schema", is_flag=True, help="Print a JSON Schema of the frontmatter, for use in an editor.")
-@json_option
-def presets(name: str | None, schema: bool, as_json: bool) -> None:
+def presets(name: str | None, schema: bool) -> Output[Presets] | None:
     """List the presets with their source and model. ✗ marks a preset that cannot start here, and the reason follows.
     Files that cannot be used are listed after the presets.
 
@@ -98,26 +165,24 @@ def presets(name: str | None, schema: bool, as_json: bool) -> None:
     """
     if schema:
         document(preset_schema())
-        return
+        return None
     engine = Engine.open()
     catalog = engine.presets()
     if name is not None:
         preset = catalog.get(name)
         view = preview(preset, engine.workspace)
-        if as_json:
-            document({"presets": [preset_document(preset, view)], "problems": []})
-        else:
-            say(_preset_text(preset, view))
-    elif as_json:
-        stopped = obstacles(catalog.presets, engine.workspace)
-        problems = [{"path": problem.where, "message": problem.message} for problem in catalog.problems]
-        listed = [
-            _fields(preset, LISTED_FIELDS) | {"cannotStart": [reason.words for reason in stopped.get(preset.name, ())]}
-            for preset in catalog.presets
-        ]
-        document({"presets": listed, "problems": problems})
-    else:
-        say(_listed(catalog, obstacles(catalog.presets, engine.workspace)))
+        return Output(lambda: Presets((preset_document(preset, view),), ()), _preset_text(preset, view))
+    stopped = obstacles(catalog.presets, engine.workspace)
+    return Output(lambda: _list_document(catalog, stopped), _listed(catalog, stopped))
+
+
+def _list_document(catalog: PresetCatalog, stopped: Mapping[str, Sequence[Obstacle]]) -> Presets:
+    listed = (
+        _written(ListedPreset, preset, cannot_start=tuple(reason.words for reason in stopped.get(preset.name, ())))
+        for preset in catalog.presets
+    )
+    problems = (BrokenPreset(problem.where, problem.message) for problem in catalog.problems)
+    return Presets(tuple(listed), tuple(problems))
 
 
 def _listed(catalog: PresetCatalog, stopped: Mapping[str, Sequence[Obstacle]]) -> str:
@@ -141,31 +206,30 @@ def _listed(catalog: PresetCatalog, stopped: Mapping[str, Sequence[Obstacle]]) -
     return "\n".join(lines)
 
 
-def preset_document(preset: Preset, view: Preview) -> dict[str, Any]:
+def preset_document(preset: Preset, view: Preview) -> ShownPreset:
     """Return everything about a preset: as written, and below `resolved` as a run would get it."""
-    resolved = {
-        "agent": view.agent.name if view.agent else None,
-        "runner": view.runner,
-        "model": view.model.resolved if view.model else None,
-        "thinking": view.model.thinking if view.model else None,
-        "tools": view.tools,
-        "limits": view.limits,
-        "permissions": view.permissions,
-        "talk": view.talk,
-        "maxAttempts": view.max_attempts,
-        "decidedBy": view.decided_by,
-        "warnings": view.warnings,
-        "problems": view.problems,
-    }
+    resolved = ResolvedPreset(
+        agent=view.agent.name if view.agent else None,
+        runner=view.runner,
+        model=view.model.resolved if view.model else None,
+        thinking=view.model.thinking if view.model else None,
+        tools=view.tools,
+        limits=view.limits,
+        permissions=view.permissions,
+        talk=view.talk,
+        max_attempts=view.max_attempts,
+        decided_by=view.decided_by,
+        warnings=view.warnings,
+        problems=view.problems,
+    )
     session = None if preset.keeps_session else "none"
-    return {**_fields(preset, SHOWN_FIELDS), "session": session, "resolved": msgspec.to_builtins(resolved)}
+    return _written(ShownPreset, preset, session=session, resolved=resolved)
 
 
-def _fields(preset: Preset, names: Sequence[str]) -> dict[str, Any]:
-    return {
-        re.sub("_(.)", lambda found: found[1].upper(), name): getattr(preset, _ATTRIBUTES.get(name, name))
-        for name in names
-    }
+def _written(form: type[D], preset: Preset, **more: Any) -> D:
+    """Return a document with the fields of a preset that it has under the same name, and with more."""
+    names = set(form.__struct_fields__) - more.keys()
+    return form(**{name: getattr(preset, _ATTRIBUTES.get(name, name)) for name in names}, **more)
 
 
 def _preset_text(preset: Preset, view: Preview) -> str:
@@ -215,11 +279,69 @@ def _context(preset: Preset) -> str:
     return ", ".join(f"{name}: {'yes' if flag else 'no'}" for name, flag in flags.items() if flag is not None)
 
 
-@click.command("models")
+class ModelRow(Document, frozen=True):
+    """A model that a run can name."""
+
+    model: str
+    """As `--model` takes it."""
+    provider: str
+    id: str
+    source: str
+    """Where its entry comes from."""
+    thinking: bool | None
+    """Whether it has thinking levels; null if unknown."""
+
+
+class AgentModel(ModelRow, frozen=True):
+    """A model of an agent."""
+
+    stands_for: str | None
+    """The model behind an alias."""
+    context: int | None
+    """Tokens."""
+    price: Price | None
+
+
+class Role(Document, frozen=True):
+    """A role, such as `@fast`."""
+
+    model: str
+    """As written in the settings."""
+    resolved: str | None
+    thinking: str | None
+    error: str | None
+    """Why it cannot be used."""
+
+
+class AgentList(Document, frozen=True):
+    """The models of an installed agent."""
+
+    agent: str
+    kind: str
+    version: str | None
+    models: tuple[AgentModel, ...]
+    asked_at: str | None
+    """Time of the list; null if the agent was never asked."""
+    problem: str | None
+    """Why the list is missing or old."""
+
+
+class Models(Document, frozen=True):
+    """The models of all installed agents."""
+
+    models: tuple[ModelRow, ...]
+    """Models of the agent from your settings."""
+    roles: dict[str, Role]
+    complete: bool
+    """Whether `models` has all models of that agent."""
+    problems: tuple[str, ...]
+    agents: tuple[AgentList, ...]
+
+
+@command("models")
 @click.option("--refresh", is_flag=True, help="Refresh the lists now. This starts each installed agent once.")
 @click.option("--all", "everything", is_flag=True, help="Also list models that pi knows but has no key for.")
-@json_option
-def models(refresh: bool, everything: bool, as_json: bool) -> None:
+def models(refresh: bool, everything: bool) -> Output[Models]:
     """List the models of each installed agent and your roles. The agent from your settings comes first.
 
     The lists are refreshed once a day. They include models from your settings and from pi's models.json, in the order
@@ -237,51 +359,51 @@ def models(refresh: bool, everything: bool, as_json: bool) -> None:
         faults: tuple[str, ...] = ()
     except ModelError as error:
         roles, faults = dict(settings.roles), (f"{error.where}: {error.what}",)
-    resolved = {name: _resolved(name, usual, catalog, settings) for name in sorted(roles)}
+    resolved = {name: _resolved(name, model, usual, catalog, settings) for name, model in sorted(roles.items())}
     problems = (*(catalog.problems if catalog else ()), *faults, *(of.problem for of in offered if of.problem))
-    if as_json:
-        document(
-            {
-                "models": [_model_document(model) for model in (offered[0].models if catalog else ())],
-                "roles": {name: {"model": roles[name], **found} for name, found in resolved.items()},
-                "complete": catalog is None or catalog.is_complete,
-                "problems": problems,
-                "agents": [_agent_document(of) for of in offered],
-            }
-        )
-        return
-    lines = [line for of in offered if of.models and not of.agent.own_model for line in _group(of)]
-    rows = [(f"@{name}", roles[name], found["error"] or "") for name, found in resolved.items()]
-    lines += ["", *table(ROLE_COLUMNS, rows, terminal_width())] if rows else []
-    say("\n".join(lines).strip("\n") or "No models are known yet.")
-    for problem in problems:
-        note(f"! {one_line(problem)}")
-    if catalog is None:
-        note(
-            f"{usual.label} {'uses no model and' if usual.own_model else 'lists no models here and'} accepts any model."
-        )
-    elif not (catalog.takes_unlisted or catalog.is_complete):
-        note(f"The list may be incomplete or out of date: {catalog.refresh_hint}.")
+    document = Models(
+        models=tuple(map(_model_document, offered[0].models if catalog else ())),
+        roles=resolved,
+        complete=catalog is None or catalog.is_complete,
+        problems=problems,
+        agents=tuple(map(_agent_document, offered)),
+    )
+
+    def text() -> Iterator[Piece]:
+        lines = [line for of in offered if of.models and not of.agent.own_model for line in _group(of)]
+        rows = [(f"@{name}", role.model, role.error or "") for name, role in resolved.items()]
+        lines += ["", *table(ROLE_COLUMNS, rows, terminal_width())] if rows else []
+        yield "\n".join(lines).strip("\n") or "No models are known yet."
+        for problem in problems:
+            yield Note(f"! {one_line(problem)}")
+        if catalog is None:
+            has_none = "uses no model and" if usual.own_model else "lists no models here and"
+            yield Note(f"{usual.label} {has_none} accepts any model.")
+        elif not (catalog.takes_unlisted or catalog.is_complete):
+            yield Note(f"The list may be incomplete or out of date: {catalog.refresh_hint}.")
+
+    return Output(document, text())
 
 
 def _ask(agents: Sequence[AgentChoice], usual: AgentChoice, *, is_forced: bool) -> None:
-    """Ask those agents whose lists are a day old, or all. Raises AgentUnavailable where that is asked for and `usual`
-    tells none, UsageError where there is nothing to ask.
+    """Ask the agents whose lists are a day old, or all if forced.
+
+    If forced, raises AgentUnavailable if `usual` returns no list, and UsageError if no agent has one.
     """
     asked = [agent for agent in agents if model_list(agent)] if is_forced else due(agents)
     if not asked and is_forced:
         raise UsageError("this agent has no list of models", where=usual.label, hint="it accepts any model")
     if asked:
-        from ..agents.model_refresh import refresh_apart  # which ends them however this command ends
+        from ..agents.model_refresh import refresh_apart  # ends them however this command ends
 
         began = time.time()
         refresh_apart(asked, TIMEOUT_S if is_forced else PATIENCE_S)
         if is_forced and (known := model_list(usual)):
-            _check_told(usual, known.kept(), began)
+            _check_saved(usual, known.kept(), began)
 
 
-def _check_told(agent: AgentChoice, kept: KeptList, began: float) -> None:
-    """Raise AgentUnavailable where an agent that was asked told none, or where that could not be kept."""
+def _check_saved(agent: AgentChoice, kept: KeptList, began: float) -> None:
+    """Raise AgentUnavailable if an agent returned no list, or if its list could not be saved."""
     if kept.problem:
         raise AgentUnavailable(kept.problem, where=" ".join(agent.command), hint="try that command")
     if kept.asked_at < began:
@@ -289,7 +411,7 @@ def _check_told(agent: AgentChoice, kept: KeptList, began: float) -> None:
 
 
 def _group(offered: AgentModels) -> list[str]:
-    """Return the lines about what one agent offers, below its name."""
+    """Return the models of one agent in lines below its name."""
     own = offered.agent.name
 
     def known_from(model: Model) -> str:
@@ -309,39 +431,28 @@ def _group(offered: AgentModels) -> list[str]:
     return ["", one_line(offered.agent.label), *(_INDENT + line for line in lines)]
 
 
-def _model_document(model: Model) -> dict[str, Any]:
-    return {
-        "model": model.ref,
-        "provider": model.provider,
-        "id": model.id,
-        "source": model.source,
-        "thinking": model.thinks,
-    }
+def _model_document(model: Model) -> ModelRow:
+    return ModelRow(model.ref, model.provider, model.id, model.source, model.thinks)
 
 
-def _agent_document(offered: AgentModels) -> dict[str, Any]:
+def _agent_document(offered: AgentModels) -> AgentList:
     agent = offered.agent
-    return {
-        "agent": agent.name,
-        "kind": agent.kind,
-        "version": agent.version,
-        "models": [
-            _model_document(model)
-            | {
-                "standsFor": model.stands_for or None,
-                "context": model.context,
-                "price": msgspec.to_builtins(model.price),
-            }
-            for model in offered.models
-        ],
-        "askedAt": paths.iso_time(offered.asked_at) if offered.asked_at else None,
-        "problem": offered.problem or None,
-    }
+    models = (
+        AgentModel(
+            *(model.ref, model.provider, model.id, model.source, model.thinks),
+            model.stands_for or None,
+            model.context,
+            model.price,
+        )
+        for model in offered.models
+    )
+    asked_at = paths.iso_time(offered.asked_at) if offered.asked_at else None
+    return AgentList(agent.name, agent.kind, agent.version, tuple(models), asked_at, offered.problem or None)
 
 
-def _resolved(role: str, agent: AgentChoice, catalog: Catalog | None, settings: Settings) -> dict[str, Any]:
+def _resolved(name: str, written: str, agent: AgentChoice, catalog: Catalog | None, settings: Settings) -> Role:
     try:
-        model = resolve_model(f"@{role}", None, settings, agent.own_model, catalog=catalog, levels=agent.levels)
+        model = resolve_model(f"@{name}", None, settings, agent.own_model, catalog=catalog, levels=agent.levels)
     except ModelError as error:
-        return {"resolved": None, "thinking": None, "error": error.what}
-    return {"resolved": model.resolved or INHERIT, "thinking": model.thinking, "error": None}
+        return Role(written, None, None, error.what)
+    return Role(written, model.resolved or INHERIT, model.thinking, None)

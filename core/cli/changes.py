@@ -1,31 +1,39 @@
-"""`subdeck apply`, `merge`, `keep`, `discard` and `undo`: take over what a run changed, or not, and take that back."""
+"""`subdeck apply`, `merge`, `keep`, `discard` and `undo`: use the changes of a run, drop them, or undo either."""
 
 from __future__ import annotations
 
 import os
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from .. import paths
 from ..engine import Engine
-from ..errors import SubdeckError, UnknownRun, UsageError, not_for_agents
+from ..errors import SubdeckError, UsageError, not_for_agents
 from ..run.describe import ago
-from ..run.snapshot import RunSnapshot
 from ..text.plain import one_line
 from ..work.operation import APPLY, COMMIT, DISCARD, MERGE, SAVE, SQUASH, Plan
-from ._options import json_option, run_argument
-from .output import check_can_ask, document, note, say
+from ._command import Document, check_can_ask, command, preface
+from ._options import run_argument, snapshot_of
+from .output import Output, note
+
+if TYPE_CHECKING:
+    from ..work.apply import ApplyDocument
+    from ..work.commit import CommitDocument
+    from ..work.discard import DiscardDocument
+    from ..work.merge import MergeDocument
+    from ..work.save import SaveDocument
 
 REFUSED = 1
-"""The exit code where git, or we, would not do it; nothing was changed then."""
+"""The exit code if git or subdeck refuses the operation. Nothing has changed then."""
 UNASKED_HINT = "add --yes, or --dry-run to see what would be done"
 
 yes_option = click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 dry_run_option = click.option("--dry-run", is_flag=True, help="Only show what would be done.")
 
 
-@click.command("apply")
+@command("apply")
 @run_argument
 @click.argument("files", metavar="[FILE]...", nargs=-1)
 @click.option("--hunk", "hunks", metavar="FILE:N,N…", multiple=True, help="Apply only these hunks of a file.")
@@ -34,7 +42,6 @@ dry_run_option = click.option("--dry-run", is_flag=True, help="Only show what wo
 @click.option("--running", is_flag=True, help="Apply the changes so far of a run that is still running.")
 @dry_run_option
 @yes_option
-@json_option
 def apply(
     ref: str,
     files: tuple[str, ...],
@@ -44,8 +51,7 @@ def apply(
     running: bool,
     dry_run: bool,
     yes: bool,
-    as_json: bool,
-) -> int:
+) -> Output[ApplyDocument] | int:
     """Apply a run's changes to your working tree, three-way: all of them, or only the named files and hunks.
 
     The changes stay unstaged; index, branch and stash are untouched. If your own changes conflict, nothing is written
@@ -54,7 +60,7 @@ def apply(
     "files", "conflicts", "refusal", "notes", "applied"}.
     """
     engine = Engine.open()
-    run = known(engine, ref)
+    run = snapshot_of(engine, engine.find((ref,))[0])
     chosen = _hunks(hunks)
     files_chosen = files or (() if chosen else None)
     plan = engine.work.plan(
@@ -67,7 +73,7 @@ def apply(
             hint="add --running to apply its changes so far",
             code="run.busy",
         )
-    return _carry_out(engine, plan, dry_run=dry_run, yes=yes, as_json=as_json)
+    return _carry_out(engine, plan, dry_run=dry_run, yes=yes)
 
 
 def _hunks(words: tuple[str, ...]) -> dict[str, list[int]]:
@@ -84,12 +90,26 @@ def _hunks(words: tuple[str, ...]) -> dict[str, list[int]]:
     return chosen
 
 
-@click.command("undo")
+class Undone(Document, frozen=True):
+    """The result of an undo."""
+
+    act: str
+    """Name of the action, such as `applying editor 4ae0bd`."""
+    at: str
+    """Time of the action."""
+    begun: bool
+    """Whether the action was interrupted before its end."""
+    undone: bool
+    """Whether it is undone now: not with --dry-run or --forget."""
+    said: str
+    """The effect, as a sentence for people."""
+
+
+@command("undo")
 @click.option("--forget", is_flag=True, help="Change nothing; the next undo reverts the action before this one.")
 @dry_run_option
 @yes_option
-@json_option
-def undo(forget: bool, dry_run: bool, yes: bool, as_json: bool) -> int:
+def undo(forget: bool, dry_run: bool, yes: bool) -> Output[Undone] | int:
     """Undo the last action in this project: delete, apply, commit, merge, save as branch or discard.
 
     Shows the action and asks for confirmation. If it can no longer be undone, subdeck explains why and changes nothing;
@@ -103,10 +123,9 @@ def undo(forget: bool, dry_run: bool, yes: bool, as_json: bool) -> int:
     if act is None:
         raise SubdeckError("nothing to undo", where=engine.project.root, code="undo.nothing")
     if not (yes or dry_run):
-        check_can_ask("undo", UNASKED_HINT, as_json=as_json)
+        check_can_ask("undo", UNASKED_HINT)
     begun = " (it was interrupted before its end)" if act.begun else ""
-    if not as_json:
-        say(f"{act.title}, {ago(act.at, datetime.now(UTC))}{begun}")
+    preface(f"{act.title}, {ago(act.at, datetime.now(UTC))}{begun}")
     question = "Forget this action? It can then no longer be undone." if forget else "Undo this?"
     if not (yes or dry_run) and not click.confirm(question, default=False):
         note("nothing was undone")
@@ -117,23 +136,19 @@ def undo(forget: bool, dry_run: bool, yes: bool, as_json: bool) -> int:
         said = f"forgot {act.title}"
     elif not dry_run:
         said = engine.take_back(act).said
-    undone = not (dry_run or forget)
-    if as_json:
-        document({"act": act.title, "at": act.at, "begun": act.begun, "undone": undone, "said": said})
-    elif said:
-        say(said)
-    return 0
+    return Output(Undone(act.title, act.at, act.begun, not (dry_run or forget), said), (said,) if said else ())
 
 
-@click.command("merge")
+@command("merge")
 @run_argument
 @click.option("--pick", is_flag=True, help="Squash: make one new commit without the run's own commits.")
 @click.option("--commit", "only", is_flag=True, help="Only commit the uncommitted changes, on the run's own branch.")
 @click.option("-m", "--message", default="", help="Commit message.")
 @dry_run_option
 @yes_option
-@json_option
-def merge(ref: str, pick: bool, only: bool, message: str, dry_run: bool, yes: bool, as_json: bool) -> int:
+def merge(
+    ref: str, pick: bool, only: bool, message: str, dry_run: bool, yes: bool
+) -> Output[MergeDocument | CommitDocument] | int:
     """Merge a run's worktree into your current branch, including its uncommitted changes.
 
     Without -m, the message starts as the first lines of the answer and opens in $EDITOR; with --yes, it is used
@@ -144,13 +159,13 @@ def merge(ref: str, pick: bool, only: bool, message: str, dry_run: bool, yes: bo
     engine = Engine.open()
     if only and pick:
         raise UsageError("--commit and --pick cannot be combined", where="merge", hint="use only one of them")
-    run = known(engine, ref)
+    run = snapshot_of(engine, engine.find((ref,))[0])
     plan = engine.work.plan(COMMIT if only else SQUASH if pick else MERGE, run)
-    return _carry_out(engine, plan, message, dry_run=dry_run, yes=yes, as_json=as_json)
+    return _carry_out(engine, plan, message, dry_run=dry_run, yes=yes)
 
 
 def edited(message: str) -> str:
-    """Let a message be edited in the user's editor. Raises SubdeckError where nothing is left of it."""
+    """Open a message in the user's editor. Raises SubdeckError if the edited message is empty."""
     try:
         text = click.edit(f"{message}\n", require_save=False)
     except click.ClickException as error:
@@ -160,74 +175,55 @@ def edited(message: str) -> str:
     return (text or "").strip()
 
 
-@click.command("keep")
+@command("keep")
 @run_argument
 @click.argument("name", required=False, default="")
-@json_option
-def keep(ref: str, name: str, as_json: bool) -> int:
+def keep(ref: str, name: str) -> Output[SaveDocument] | int:
     """Save a run's commits to the branch NAME, which stays when the run is deleted.
 
     The default NAME is the run's own branch name without subdeck/. Commit uncommitted changes first with
     subdeck merge --commit.
     """
     engine = Engine.open()
-    plan = engine.work.plan(SAVE, known(engine, ref), name=name)
-    return _carry_out(engine, plan, as_json=as_json)
+    plan = engine.work.plan(SAVE, snapshot_of(engine, engine.find((ref,))[0]), name=name)
+    return _carry_out(engine, plan)
 
 
-@click.command("discard")
+@command("discard")
 @run_argument
 @dry_run_option
 @yes_option
-@json_option
-def discard(ref: str, dry_run: bool, yes: bool, as_json: bool) -> int:
+def discard(ref: str, dry_run: bool, yes: bool) -> Output[DiscardDocument] | int:
     """Discard a run's worktree and branch with all changes in them. The run itself stays.
 
     subdeck undo restores both for a day. With --json, print one document: {"runId", "branch", "words", "discarded"}.
     """
     engine = Engine.open()
-    plan = engine.work.plan(DISCARD, known(engine, ref))
-    return _carry_out(engine, plan, dry_run=dry_run, yes=yes, as_json=as_json)
+    plan = engine.work.plan(DISCARD, snapshot_of(engine, engine.find((ref,))[0]))
+    return _carry_out(engine, plan, dry_run=dry_run, yes=yes)
 
 
 def _carry_out(
-    engine: Engine,
-    plan: Plan,
-    message: str = "",
-    *,
-    dry_run: bool = False,
-    yes: bool = False,
-    as_json: bool,
-) -> int:
-    """Show a plan, ask, and do what it says; return the exit code. What has no question is done without one.
+    engine: Engine, plan: Plan, message: str = "", *, dry_run: bool = False, yes: bool = False
+) -> Output[Any] | int:
+    """Show a plan, ask for confirmation if its operation has a question, and do it.
 
-    Without a message that of the plan is used, which may be edited first unless nobody is asked.
+    Without a message the plan's own is used, and can be edited before if a question is asked.
     """
     operation = plan.operation
     asks = bool(operation.question) and not (yes or dry_run or plan.refusal)
     if asks:
-        check_can_ask(operation.command, UNASKED_HINT, as_json=as_json)
-    if operation.question and not as_json:
-        say(plan.words)
-    done = False
-    if not (plan.refusal or dry_run):
+        check_can_ask(operation.command, UNASKED_HINT)
+    if operation.question:
+        preface(plan.words)
+    done = not (plan.refusal or dry_run)
+    if done:
         if asks and not click.confirm(operation.question, default=False):
             note(operation.unsaid)
             return 0
         if plan.message and asks:
             message = message or edited(plan.message)
         engine.work.act(plan, message)
-        done = True
-    if as_json:
-        document(plan.document(done=done, message=message or plan.message))
-    elif done:
-        say(operation.said.format(one_line(plan.branch)))
-    return REFUSED if plan.refusal else 0
-
-
-def known(engine: Engine, ref: str) -> RunSnapshot:
-    """Return the run that a word stands for. Raises UnknownRun."""
-    (run_id,) = engine.find((ref,))
-    for run in engine.snapshots((run_id,)):
-        return run
-    raise UnknownRun("not a run, or just deleted", where=engine.project.run_dir(run_id))
+    document = plan.document(done=done, message=message or plan.message)
+    said = (operation.said.format(one_line(plan.branch)),) if done else ()
+    return Output(document, said, REFUSED if plan.refusal else 0)

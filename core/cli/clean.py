@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 
 import click
 from msgspec import structs
@@ -17,16 +18,80 @@ from ..project.trash import SURELY_S, remove_unborn
 from ..run.describe import discarded_words, runs_word, size_text
 from ..text.plain import one_line
 from ..work import deletion
-from ._options import Days, Number, Whole, json_option
-from .output import check_can_ask, document, note, say
+from ._command import Document, check_can_ask, command, is_json, preface
+from ._options import Days, Number, Whole
+from .output import Note, Output, Piece, note
 
 NAMED = 20
-"""Runs that were not deleted which are named one by one."""
+"""Runs that are listed if they could not be deleted."""
 
 UNASKED_HINT = "add --yes, or --dry-run to see what would be deleted"
 
 
-@click.command("clean")
+class Rule(Document, frozen=True):
+    """The rule that selects old runs; null for a part without a limit."""
+
+    older_than_days: float | None
+    keep: int | None
+    """Number of newest runs to keep."""
+    max_mb: float | None
+    """Megabytes that all runs may use."""
+
+
+class Runs(Document, frozen=True):
+    runs: int
+    bytes: int
+
+
+class Worktrees(Document, frozen=True):
+    count: int
+    bytes: int
+
+
+class Selected(Document, frozen=True):
+    runs: tuple[str, ...]
+    bytes: int
+    untold: int
+    """How many of them finished unread."""
+
+
+class NotDeleted(Document, frozen=True):
+    run_id: str
+    why: str
+
+
+class Cleaned(Document, frozen=True):
+    """The runs that were deleted, or would be."""
+
+    rule: Rule
+    dry_run: bool
+    purge: bool
+    """Whether runs are deleted permanently."""
+    all: Runs
+    """All runs before."""
+    worktrees: Worktrees
+    """Worktrees of runs; their size is part of `all`."""
+    discarded: Worktrees
+    """Discarded worktrees that can still be restored."""
+    trash: Runs
+    """Deleted runs that can still be restored."""
+    going: Selected
+    """The selected runs."""
+    unfinished: int
+    """Unfinished runs, which are never deleted."""
+    foreign: int
+    """Untrusted runs, which are kept."""
+    unmerged: int
+    """Runs kept for their unmerged changes."""
+    moved: tuple[str, ...]
+    """Ids of the deleted runs."""
+    unborn: int
+    """Incomplete runs of a killed launcher that were removed."""
+    left: tuple[NotDeleted, ...]
+    """Selected runs that could not be deleted."""
+
+
+@command("clean")
 @click.option(
     "--older-than",
     "days",
@@ -42,7 +107,6 @@ UNASKED_HINT = "add --yes, or --dry-run to see what would be deleted"
 @click.option("--purge", is_flag=True, help="Delete permanently instead of moving to the trash.")
 @click.option("--unmerged", is_flag=True, help="Also delete runs with worktree changes that are not merged or applied.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
-@json_option
 def clean(
     days: float | None,
     keep: int | None,
@@ -51,8 +115,7 @@ def clean(
     purge: bool,
     unmerged: bool,
     yes: bool,
-    as_json: bool,
-) -> None:
+) -> Output[Cleaned] | int:
     """Delete old finished runs. Without a rule, use those in your settings (retention).
 
     Deleted runs stay in the trash for a day, and subdeck rm --undo restores them. Their disk space is free after that.
@@ -65,51 +128,50 @@ def clean(
     if not rule.is_set:
         hint = f"use --older-than, --keep or --max-mb, or set retention in {user_settings_file()}"
         raise UsageError("no rule selects old runs", where="clean", hint=hint)
-    if as_json and not (yes or dry_run):
-        check_can_ask("clean", UNASKED_HINT, as_json=True)
+    if is_json() and not (yes or dry_run):
+        check_can_ask("clean", UNASKED_HINT)
     stock = deletion.read_stock(engine.project)
     at_risk = stock.unmerged if unmerged else frozenset[str]()
     stock = structs.replace(stock, unmerged=stock.unmerged - at_risk)
     selection = trash.choose(stock, rule, time.time())
-    if not as_json:
-        say("\n".join(_summary(stock, selection, purge, at_risk)))
+    preface(_summary(stock, selection, purge, at_risk))
     unborn = 0 if dry_run or not purge else remove_unborn(engine.project, SURELY_S)
     moved: tuple[str, ...] = ()
     left: tuple[tuple[str, str], ...] = ()
     if selection.going and not dry_run:
         if not (yes or _agreed(purge)):
             note("nothing was deleted")
-            return
+            return 0
         cleaned = deletion.clean(engine.project, selection.run_ids, for_good=purge)
         moved, left = cleaned.moved, cleaned.left
-    if as_json:
-        document(
-            {
-                "rule": {"olderThanDays": rule.days, "keep": rule.keep, "maxMb": rule.max_mb},
-                "dryRun": dry_run,
-                "purge": purge,
-                "all": {"runs": len(stock.runs), "bytes": stock.size},
-                "worktrees": {"count": stock.worktrees, "bytes": stock.worktrees_size},
-                "discarded": {"count": stock.discarded, "bytes": stock.discarded_size},
-                "trash": {"runs": len(stock.trash), "bytes": stock.trash_size},
-                "going": {"runs": selection.run_ids, "bytes": selection.size, "untold": selection.unreported},
-                "unfinished": selection.unfinished,
-                "foreign": selection.foreign,
-                "unmerged": selection.unmerged,
-                "moved": moved,
-                "unborn": unborn,
-                "left": [{"runId": run_id, "why": why} for run_id, why in left],
-            }
-        )
-        return
-    if moved:
-        say(f"{runs_word(len(moved))} {'deleted permanently' if purge else 'moved to the trash'}")
-    if unborn:
-        say(f"removed {runs_word(unborn)} left incomplete by a killed launcher")
-    for run_id, why in left[:NAMED]:
-        note(f"! {run_id[-6:]} was not deleted: {one_line(why)}")
-    if len(left) > NAMED:
-        note(f"! {runs_word(len(left) - NAMED)} more not deleted")
+    document = Cleaned(
+        rule=Rule(rule.days, rule.keep, rule.max_mb),
+        dry_run=dry_run,
+        purge=purge,
+        all=Runs(len(stock.runs), stock.size),
+        worktrees=Worktrees(stock.worktrees, stock.worktrees_size),
+        discarded=Worktrees(stock.discarded, stock.discarded_size),
+        trash=Runs(len(stock.trash), stock.trash_size),
+        going=Selected(selection.run_ids, selection.size, selection.unreported),
+        unfinished=selection.unfinished,
+        foreign=selection.foreign,
+        unmerged=selection.unmerged,
+        moved=moved,
+        unborn=unborn,
+        left=tuple(NotDeleted(run_id, why) for run_id, why in left),
+    )
+    return Output(document, _text(document))
+
+
+def _text(cleaned: Cleaned) -> Iterator[Piece]:
+    if cleaned.moved:
+        yield f"{runs_word(len(cleaned.moved))} {'deleted permanently' if cleaned.purge else 'moved to the trash'}"
+    if cleaned.unborn:
+        yield f"removed {runs_word(cleaned.unborn)} left incomplete by a killed launcher"
+    for run in cleaned.left[:NAMED]:
+        yield Note(f"! {run.run_id[-6:]} was not deleted: {one_line(run.why)}")
+    if len(cleaned.left) > NAMED:
+        yield Note(f"! {runs_word(len(cleaned.left) - NAMED)} more not deleted")
 
 
 def _summary(stock: trash.Stock, selection: trash.Selection, purge: bool, at_risk: frozenset[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""`subdeck compare` and `diff`: a few runs beside each other, and what one changed or two have left differently."""
+"""`subdeck compare` and `diff`: runs side by side, the changes of a run, and the difference of two runs."""
 
 from __future__ import annotations
 
@@ -6,37 +6,82 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
-from typing import Any
 
 import click
 
 from .. import paths
 from ..engine import Engine
-from ..errors import UnknownRun, UsageError
-from ..run.changes import EDITED, ChangedFile, Changes, FileStatus, changes_fields
+from ..errors import UsageError
+from ..run.changes import EDITED, ChangedFile, Changes, FileStatus
 from ..run.comparison import FILES, LEAST, MOST, ROWS, Side, answer, facts, files, is_one_task
-from ..run.describe import check_fields, runs_word
+from ..run.describe import runs_word
+from ..run.documents import ChangesDocument, CheckDocument, changes_document, check_document
+from ..run.model import RunReason, RunStatus
 from ..run.snapshot import RunSnapshot
 from ..text.column import Column
 from ..text.plain import one_line, plain
-from ._options import json_option, run_argument
+from ._command import Document, command, is_json
+from ._options import run_argument, snapshot_of
 from ._table import GAP, fit, table
-from .output import document, is_terminal, note, pass_bytes, say_lines, terminal_width
+from .output import Note, Output, Piece, is_terminal, note, show, terminal_width
 
 LINES = 8
-"""Of an answer."""
+"""Lines of an answer."""
 LABEL = 8
 NARROWEST = 18
-"""Cells of a column; what has no room beside the others comes below."""
+"""Cells of a column. Runs without room for one come below the others."""
 
 
-@click.command("compare")
+class ComparedRun(Document, frozen=True):
+    """A run in the comparison."""
+
+    run_id: str
+    status: RunStatus
+    reason: RunReason | None
+    preset: str
+    task: str
+    model: str
+    cost: float | None
+    """Dollars; null if no price is known."""
+    unpriced: int
+    """Tokens whose price is unknown."""
+    tokens: int | None
+    turns: int
+    duration_ms: int | None
+    answer: str | None
+    """Its beginning."""
+    changes: ChangesDocument | None
+    check: CheckDocument | None
+
+
+class Difference(Document, frozen=True, rename={"from_": "from"}):
+    """The difference between the files of two runs."""
+
+    from_: str
+    """Id of the run."""
+    to: str
+    changes: ChangesDocument | None
+    patch: str
+    """As git writes it."""
+    notes: tuple[str, ...]
+
+
+class Comparison(Document, frozen=True):
+    """Runs side by side."""
+
+    same_task: bool
+    """Whether all runs have the same task."""
+    runs: tuple[ComparedRun, ...]
+    difference: Difference | None
+    """With --diff."""
+
+
+@command("compare")
 @click.argument("refs", metavar="[RUN...]", nargs=-1)
 @click.option(
     "--diff", "two", nargs=2, metavar="A B", help="Print the difference between the changes of these two runs."
 )
-@json_option
-def compare(refs: tuple[str, ...], two: tuple[str, str] | None, as_json: bool) -> None:
+def compare(refs: tuple[str, ...], two: tuple[str, str] | None) -> Output[Comparison] | None:
     """Compare two to six runs side by side: status, check, cost, time, turns, changes and answer.
 
     One RUN stands for its whole group. With --json, print one document: {"sameTask", "runs": [{"runId", "status",
@@ -44,24 +89,27 @@ def compare(refs: tuple[str, ...], two: tuple[str, str] | None, as_json: bool) -
     "check"}], "difference": {"from", "to", "changes", "patch", "notes"}}. Without --diff, "difference" is null.
     """
     engine = Engine.open()
+    as_json = is_json()
     if two and not (as_json or refs):
-        _print_difference(engine, two)
-        return
+        show(_difference_text(engine, two))
+        return None
     if two and not as_json:
         raise UsageError("--diff prints only the difference", where="compare", hint="name only two runs")
     sides = [engine.work.side(run) for run in _runs(engine, refs or two or ())]
-    if as_json:
-        document({
-            "sameTask": is_one_task(sides),
-            "runs": [_fields(side) for side in sides],
-            "difference": _difference(engine, two) if two else None,
-        })  # fmt: skip
-        return
-    say_lines(table_of(sides, terminal_width(), datetime.now(UTC)))
+
+    def document() -> Comparison:
+        difference = _difference(engine, two) if two else None
+        return Comparison(is_one_task(sides), tuple(map(_compared, sides)), difference)
+
+    return Output(document, _side_by_side(sides))
+
+
+def _side_by_side(sides: Sequence[Side]) -> Iterator[Piece]:
+    yield table_of(sides, terminal_width(), datetime.now(UTC))
 
 
 def _runs(engine: Engine, refs: Sequence[str]) -> Sequence[RunSnapshot]:
-    """Return the runs that are meant: those named, or all of the group of a single one. Raises UsageError."""
+    """Return the named runs, or all runs of the group of a single named run. Raises UsageError."""
     ids = engine.find(refs) if refs else ()
     found = sorted(engine.snapshots(ids) if ids else (), key=lambda run: ids.index(run.run_id))
     if len(found) == 1 and (group := found[0].meta.group):
@@ -81,24 +129,24 @@ def _runs(engine: Engine, refs: Sequence[str]) -> Sequence[RunSnapshot]:
     return found
 
 
-def _fields(side: Side) -> dict[str, Any]:
+def _compared(side: Side) -> ComparedRun:
     run, usage = side.run, side.run.usage
-    return {
-        "runId": run.run_id,
-        "status": run.status,
-        "reason": run.reason,
-        "preset": run.meta.preset,
-        "task": run.meta.task,
-        "model": run.meta.resolved_model,
-        "cost": None if usage.unpriced and usage.cost <= 0 else usage.cost,
-        "unpriced": usage.unpriced,
-        "tokens": None if usage.uncounted and not usage.tokens else usage.tokens,
-        "turns": usage.turns,
-        "durationMs": run.end and run.end.duration_ms,
-        "answer": side.answer or None,
-        "changes": changes_fields(side.changes),
-        "check": check_fields(run.check) if run.check else None,
-    }
+    return ComparedRun(
+        run_id=run.run_id,
+        status=run.status,
+        reason=run.reason,
+        preset=run.meta.preset,
+        task=run.meta.task,
+        model=run.meta.resolved_model,
+        cost=None if usage.unpriced and usage.cost <= 0 else usage.cost,
+        unpriced=usage.unpriced,
+        tokens=None if usage.uncounted and not usage.tokens else usage.tokens,
+        turns=usage.turns,
+        duration_ms=run.end and run.end.duration_ms,
+        answer=side.answer or None,
+        changes=changes_document(side.changes),
+        check=check_document(run.check) if run.check else None,
+    )
 
 
 def _two(engine: Engine, two: tuple[str, str]) -> tuple[RunSnapshot, RunSnapshot]:
@@ -109,26 +157,19 @@ def _two(engine: Engine, two: tuple[str, str]) -> tuple[RunSnapshot, RunSnapshot
     return found[ids[0]], found[ids[1]]
 
 
-def _difference(engine: Engine, two: tuple[str, str]) -> dict[str, Any]:
+def _difference(engine: Engine, two: tuple[str, str]) -> Difference:
     one, other = _two(engine, two)
     found = engine.work.difference(one, other)
-    return {
-        "from": one.run_id,
-        "to": other.run_id,
-        "changes": changes_fields(found.changes),
-        "patch": found.patch.decode("utf-8", "replace"),
-        "notes": found.notes,
-    }
+    patch = found.patch.decode("utf-8", "replace")
+    return Difference(one.run_id, other.run_id, changes_document(found.changes), patch, found.notes)
 
 
-def _print_difference(engine: Engine, two: tuple[str, str]) -> None:
-    one, other = _two(engine, two)
-    found = engine.work.difference(one, other)
-    print_patch(found.patch, found.changes)
+def _difference_text(engine: Engine, two: tuple[str, str]) -> Iterator[Piece]:
+    found = engine.work.difference(*_two(engine, two))
+    yield from _patch_text(found.patch, found.changes)
     if not found.changes.files:
-        note(f"{found.run} and {found.other} made the same changes")
-    for said in found.notes:
-        note(said)
+        yield Note(f"{found.run} and {found.other} made the same changes")
+    yield from map(Note, found.notes)
 
 
 def table_of(sides: Sequence[Side], width: int, now: datetime) -> list[str]:
@@ -182,7 +223,7 @@ def _line(label: str, parts: Sequence[str], cells: int) -> str:
 # --- the changes of a run --------------------------------------------------------------------------------------------
 
 NOT_KNOWN = 1
-"""The exit code where it is not known what a run changed."""
+"""The exit code if the changes of a run are unknown."""
 _COLOURS = {"+": "32", "-": "31", "@": "36"}
 _HEADS = ("diff --git ", "index ", "--- ", "+++ ", "new file mode ", "deleted file mode ", "rename ", "similarity ")
 _LETTERS = {
@@ -193,12 +234,22 @@ _LETTERS = {
 }
 
 
-@click.command("diff")
+class Diff(Document, frozen=True):
+    """The changes of a run."""
+
+    run_id: str
+    status: RunStatus
+    changes: ChangesDocument | None
+    """Null if they are unknown."""
+    patch: str | None
+    """Path of the whole patch at the end of the run."""
+
+
+@command("diff")
 @run_argument
 @click.option("--stat", "form", flag_value="stat", help="Print only the changed files, with the number of lines.")
 @click.option("--name-only", "form", flag_value="names", help="Print only the names of the files.")
-@json_option
-def diff(ref: str, form: str | None, as_json: bool) -> int:
+def diff(ref: str, form: str | None) -> Output[Diff]:
     """Print a run's changes as a patch, also while it is running.
 
     On a terminal the patch is coloured and shown in $PAGER. The exit code is 1 if the changes are unknown.
@@ -206,34 +257,31 @@ def diff(ref: str, form: str | None, as_json: bool) -> int:
     "note", "edited", "tree", "named"}, "patch"}. "patch" is the path of the whole patch as the run left it. If the
     worktree was edited after the run, the current files are shown and "edited" is true.
     """
-    if as_json and form:
+    if (as_json := is_json()) and form:
         raise UsageError("--json already includes both", where="diff", hint="remove the other option")
     engine = Engine.open()
-    run = _known(engine, engine.find((ref,))[0])
+    run = snapshot_of(engine, engine.find((ref,))[0])
     patch = b"" if as_json or form else engine.work.patch(run)
     changes = engine.work.changes(run)
-    if as_json:
-        artifacts = engine.artifacts(run.run_id)
-        path = artifacts.get(paths.CHANGES_PATCH)
-        document({"runId": run.run_id, "status": run.status, "changes": changes_fields(changes), "patch": path})
-        return _code(changes)
+
+    def document() -> Diff:
+        path = engine.artifacts(run.run_id).get(paths.CHANGES_PATCH)
+        return Diff(run.run_id, run.status, changes_document(changes), path)
+
+    return Output(document, _diff_text(run, changes, patch, form), _code(changes))
+
+
+def _diff_text(run: RunSnapshot, changes: Changes | None, patch: bytes, form: str | None) -> Iterator[Piece]:
     if changes is None:
-        note(f"the changes of run {run.meta.short_id} are unknown: {_why(run)}")
-        return NOT_KNOWN
+        yield Note(f"the changes of run {run.meta.short_id} are unknown: {_why(run)}")
+        return
     if form == "names":
-        say_lines([one_line(file.path, 4096) for file in changes.named])
+        yield [one_line(file.path, 4096) for file in changes.named]
     elif form == "stat":
-        say_lines(_stat(changes))
+        yield _stat(changes)
     else:
-        print_patch(patch, changes)
-    _remark(run, changes)
-    return _code(changes)
-
-
-def _known(engine: Engine, run_id: str) -> RunSnapshot:
-    for run in engine.snapshots((run_id,)):
-        return run
-    raise UnknownRun("not a run, or just deleted", where=engine.project.run_dir(run_id))
+        yield from _patch_text(patch, changes)
+    yield from map(Note, _remarks(run, changes))
 
 
 def _code(changes: Changes | None) -> int:
@@ -246,19 +294,19 @@ def _why(run: RunSnapshot) -> str:
     return "it has not started" if run.started_at is None else "they were not recorded"
 
 
-def _remark(run: RunSnapshot, changes: Changes) -> None:
-    """Say beside the patch what a person has to know of it."""
+def _remarks(run: RunSnapshot, changes: Changes) -> Iterator[str]:
+    """Yield remarks about the changes of a run."""
     name = run.meta.short_id
     if changes.edited:
-        note(f"the worktree of run {name} was {EDITED}; it now has {changes.sum if changes.files else 'no changes'}")
+        yield f"the worktree of run {name} was {EDITED}; it now has {changes.sum if changes.files else 'no changes'}"
     elif changes.is_nothing:
-        note(f"run {name} changed nothing" if run.has_ended else f"run {name} has not changed anything yet")
+        yield f"run {name} changed nothing" if run.has_ended else f"run {name} has not changed anything yet"
     if changes.shared and changes.files:
-        note(f"shared directory: {changes.shared}")
+        yield f"shared directory: {changes.shared}"
     for remark in changes.remarks:
-        note(one_line(remark, 1000))
+        yield one_line(remark, 1000)
     if len(changes.named) < changes.files:
-        note(f"{changes.files - len(changes.named):,} more files are not listed")
+        yield f"{changes.files - len(changes.named):,} more files are not listed"
 
 
 def _stat(changes: Changes) -> list[str]:
@@ -279,18 +327,17 @@ def _lines(file: ChangedFile) -> str:
     return "" if file.added is None or file.removed is None else f"+{file.added} −{file.removed}"
 
 
-def print_patch(patch: bytes, changes: Changes) -> None:
-    """Print a patch, on a terminal in colours and through $PAGER; where there is none, the files."""
+def _patch_text(patch: bytes, changes: Changes) -> Iterator[Piece]:
+    """Yield a patch, on a terminal in colours unless $PAGER shows it; without a patch, the files."""
     if not patch:
         if changes.files:
-            say_lines(_stat(changes))
-        return
-    if not is_terminal(sys.stdout):
-        pass_bytes(patch)
-        return
-    lines = list(_coloured(patch))
-    if not _paged(lines):
-        say_lines(lines)
+            yield _stat(changes)
+    elif not is_terminal(sys.stdout):
+        yield patch
+    else:
+        lines = list(_coloured(patch))
+        if not _paged(lines):
+            yield lines
 
 
 def _coloured(patch: bytes) -> Iterator[str]:
@@ -306,7 +353,7 @@ def _coloured(patch: bytes) -> Iterator[str]:
 
 
 def _paged(lines: list[str]) -> bool:
-    """Show lines in the user's pager, where there are more than the screen has; return whether one was there."""
+    """Show lines in the user's pager if the screen is too small; return whether it did."""
     import shlex
     import subprocess
 
@@ -324,4 +371,4 @@ def _paged(lines: list[str]) -> bool:
             pager.communicate("".join(f"{line}\n" for line in lines).encode("utf-8", "replace"))
             return True
         except KeyboardInterrupt:
-            continue  # that is for the pager
+            continue  # ctrl-C is for the pager

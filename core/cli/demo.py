@@ -1,4 +1,4 @@
-"""`subdeck demo`: a busy deck to try, made up, in a private directory."""
+"""`subdeck demo`: a demo project with simulated runs, in a private directory."""
 
 from __future__ import annotations
 
@@ -8,16 +8,15 @@ import click
 
 from ..errors import UsageError
 from ..paths import is_demo
-from ._options import json_option
+from ._command import command
 
 OpenApp = Callable[[Sequence[str], bool, bool], int]
 
 
-@click.command("demo", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@command("demo", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
 @click.argument("command", metavar="[COMMAND]...", nargs=-1, type=click.UNPROCESSED)
-@json_option
 @click.pass_obj
-def demo(open_app: OpenApp, command: tuple[str, ...], as_json: bool) -> int:
+def demo(open_app: OpenApp, command: tuple[str, ...]) -> int:
     """Open the app on a demo project: 300 simulated runs, 30 of them running, one with a permission request.
 
     The demo uses none of your agents, keys or settings. It lives in a private temporary directory, which is removed

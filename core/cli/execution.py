@@ -1,11 +1,12 @@
-"""What `subdeck run` and `bg` do, without what reads options: the child waits for its launcher to be loaded."""
+"""Start a run for `subdeck run` and `bg`, without the option parser: the agent waits until its launcher is loaded."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from ..config.yaml_tree import read_text
@@ -13,7 +14,7 @@ from ..engine import Engine
 from ..errors import ContentError, FollowingFailed, PresetError, RunDeleted, SubdeckError, UsageError, explained, reason
 from ..project.read_marks import mark_read
 from ..project.registry import count
-from ..run.model import RunnerKind, RunStatus, WorktreeFrom
+from ..run.model import RunnerKind, RunResult, RunStatus, WorktreeFrom
 from ..run.snapshot import RunSnapshot
 from ..run.tool_policy import parse_tools
 from ..spec.request import RunRequest
@@ -21,23 +22,40 @@ from ..text.plain import one_line
 from ._stdio import Canceller, read_stdin
 from .output import (
     DELETED_CODE,
-    document,
+    Note,
+    Output,
+    Piece,
+    Verbatim,
     exit_code,
     is_terminal,
     note,
-    pass_on,
+    render,
     run_to_end,
-    say,
     show_error,
     worst,
 )
 
+if TYPE_CHECKING:
+    from ..run.documents import ResultDocument
+    from ..run.snapshot import Counts
+
 DESCRIPTION_LENGTH = 80
-"""Characters of the task that describe a preset which is saved without a description."""
+"""Characters of the task that become the description of a saved preset without one."""
+
+
+class Started(Struct, frozen=True, rename="camel"):
+    """A run that was started in the background."""
+
+    run_id: str
+    status: RunStatus
+    counts: Counts
+    """The background runs of the project."""
+    artifacts: dict[str, str]
+    """Files of the run by name."""
 
 
 def main(args: Sequence[str]) -> int:
-    """Do what `subdeck run PRESET TASK` does; return the exit code."""
+    """Execute `subdeck run PRESET TASK`; return the exit code."""
     return run_to_end(lambda: run(args))
 
 
@@ -47,8 +65,7 @@ def run(args: Sequence[str], *, as_json: bool = False, strict: bool = False, **o
     request = _read_request(engine, args, **options)
     with Canceller() as canceller:
         launched = engine.launch((request,), background=False)
-        from ..run.describe import result_fields  # while the child starts
-        from ._foreground import watch
+        from ._foreground import watch  # while the agent starts
 
         try:
             result, is_read = watch(engine, launched, canceller)
@@ -58,11 +75,9 @@ def run(args: Sequence[str], *, as_json: bool = False, strict: bool = False, **o
             show_error(explained(error), as_json=as_json)
             return DELETED_CODE
         try:
-            if as_json:
-                document(result_fields(result))
-                is_read = True
-            elif result.status is RunStatus.COMPLETED and result.final_text:
-                pass_on(result.final_text)
+            answer = Verbatim(result.final_text) if result.status is RunStatus.COMPLETED and result.final_text else ""
+            if as_json or answer:
+                render(Output(lambda: _document(result), answer), as_json=as_json)
                 is_read = True
         except OSError as error:
             is_read = False
@@ -75,9 +90,7 @@ def run(args: Sequence[str], *, as_json: bool = False, strict: bool = False, **o
 
 
 def start(args: Sequence[str], *, as_json: bool = False, strict: bool = False, **options: Any) -> int:
-    """Start a run in the background and print its id; return 0 once it has started, or what `run` would if it has ended
-    by then.
-    """
+    """Start a run in the background and print its id; return 0, or the exit code of `run` if it has already ended."""
     engine = Engine.open()
     launched = engine.launch((_read_request(engine, args, **options),), background=True)
     if not launched:
@@ -86,7 +99,7 @@ def start(args: Sequence[str], *, as_json: bool = False, strict: bool = False, *
         return DELETED_CODE
     (started,) = launched
     try:
-        _print_started(engine, started, as_json=as_json)
+        render(Output(lambda: _started(engine, started), _started_text(started)), as_json=as_json)
     except (SubdeckError, OSError) as error:
         what = f"run {started.run_id} was started, but its id could not be printed: {reason(error)}"
         hint = f"subdeck status {started.meta.short_id} shows it"
@@ -94,21 +107,28 @@ def start(args: Sequence[str], *, as_json: bool = False, strict: bool = False, *
     return worst(launched, strict=strict)
 
 
-def _print_started(engine: Engine, run: RunSnapshot, *, as_json: bool) -> None:
-    if as_json:
-        counts = count(other for other in engine.snapshots() if other.meta.background)
-        paths = engine.artifacts(run.run_id)
-        document({"runId": run.run_id, "status": run.status, "counts": counts, "artifacts": paths})
-        return
-    say(run.run_id)
+def _document(result: RunResult) -> ResultDocument:
+    from ..run.documents import result_document
+
+    return result_document(result)
+
+
+def _started(engine: Engine, run: RunSnapshot) -> Started:
+    counts = count(other for other in engine.snapshots() if other.meta.background)
+    return Started(run.run_id, run.status, counts, engine.artifacts(run.run_id))
+
+
+def _started_text(run: RunSnapshot) -> Iterator[Piece]:
+    yield run.run_id
     from ..run import describe
 
+    name = run.meta.short_id
     if run.has_ended:
-        note(one_line(f"{describe.state(run)}: {describe.doing(run)}"))
+        yield Note(one_line(f"{describe.state(run)}: {describe.doing(run)}"))
     elif describe.is_held(run):
-        note(f"{describe.QUEUE_HELD}.")
+        yield Note(f"{describe.QUEUE_HELD}.")
     elif is_terminal(sys.stdout):
-        note(f"follow it with subdeck logs -f {run.meta.short_id}, wait for it with subdeck wait {run.meta.short_id}")
+        yield Note(f"follow it with subdeck logs -f {name}, wait for it with subdeck wait {name}")
 
 
 def _read_request(
@@ -125,7 +145,7 @@ def _read_request(
     no_worktree: bool = False,
     **asked: Any,
 ) -> RunRequest:
-    """Make a request of arguments and options; `asked` are those that it takes as they are. Raises UsageError.
+    """Make a request from arguments and options; it takes the options of `asked` unchanged. Raises UsageError.
 
     Reads stdin and files, and saves the preset if `--save-as` is given.
     """
@@ -164,7 +184,7 @@ def _worktree(begins: str | None, *, no_worktree: bool) -> WorktreeFrom | None:
 
 
 def _needs(texts: Sequence[str]) -> dict[str, float] | None:
-    """Return what the host has to have; None where nothing is said of it. Raises UsageError."""
+    """Return the resources that the host must have; None without --needs. Raises UsageError."""
     if not texts:
         return None
     from ..config.host_settings import read_needs
@@ -219,7 +239,7 @@ def _read_prompt(path: str) -> str:
 
 
 def _check_save_as(name: str) -> None:
-    """Raise PresetError for a name that no preset can be saved as."""
+    """Raise PresetError if no preset can be saved under this name."""
     from ..presets.write import check_new_name
 
     try:
@@ -229,7 +249,7 @@ def _check_save_as(name: str) -> None:
 
 
 def _save(engine: Engine, name: str, request: RunRequest) -> None:
-    """Save an ad hoc request as a preset, once it is known that it can be launched."""
+    """Save a one-off request as a preset, after a check that it can be launched."""
     for problem in engine.check(request, asks=True):
         raise problem
     from ..presets.write import save_preset

@@ -1,32 +1,49 @@
-"""`subdeck grep`: search what people read of the runs."""
+"""`subdeck grep`: search the tasks, answers and transcripts of runs."""
 
 from __future__ import annotations
 
-from typing import Any
+import sys
+from collections.abc import Iterable, Iterator
 
 import click
 
 from ..engine import Engine
 from ..run.describe import moment
 from ..search.pattern import Pattern
-from ..search.scan import Found, Hit, Place
-from ._options import Whole, json_option
+from ..search.scan import Hit, Place
+from ._command import Document, command
+from ._options import Whole
 from ._table import fit
-from .output import document, is_terminal, say, terminal_width
+from .output import Output, Piece, is_terminal, terminal_width
 
 NOT_FOUND = 1
-"""The exit code without a hit, as grep's."""
+"""The exit code without a match, as of grep."""
 PLACE_WIDTH = max(map(len, Place))
 
 
-@click.command("grep")
+class FoundRun(Document, frozen=True):
+    """A run with matches."""
+
+    run_id: str
+    preset: str
+    hits: tuple[Hit, ...]
+
+
+class Matches(Document, frozen=True):
+    """The runs in which a pattern was found."""
+
+    pattern: str
+    runs: tuple[FoundRun, ...]
+    """The newest first."""
+
+
+@command("grep")
 @click.argument("text", metavar="PATTERN")
 @click.argument("refs", metavar="[RUN...]", nargs=-1)
 @click.option("-i", "--ignore-case", is_flag=True, help="Ignore case.")
 @click.option("-E", "--regex", is_flag=True, help="Treat PATTERN as a Python regular expression.")
 @click.option("-l", "--runs", "only_runs", is_flag=True, help="Print only the ids of the runs, one per line.")
 @click.option("-m", "--max-count", metavar="N", type=Whole(min=1), help="Print at most N lines per run.")
-@json_option
 def grep(
     text: str,
     refs: tuple[str, ...],
@@ -34,8 +51,7 @@ def grep(
     regex: bool,
     only_runs: bool,
     max_count: int | None,
-    as_json: bool,
-) -> int:
+) -> Output[Matches]:
     """Search the tasks, answers and transcripts of all runs, or of the named runs, for PATTERN. Newest runs come first.
 
     PATTERN is plain text within one line. Each match prints run, date, position and text; in a pipe, the full run id
@@ -44,32 +60,31 @@ def grep(
     pattern = Pattern(text, regex=regex, ignore_case=ignore_case)
     engine = Engine.open()
     run_ids = engine.find(refs) if refs else None
-    documents: list[dict[str, Any]] = []
     is_found = False
-    for found in engine.search(pattern, run_ids):
-        is_found = True
-        hits = found.hits[:max_count]
-        if as_json:
-            documents.append({"runId": found.run_id, "preset": found.preset, "hits": hits})
-        elif only_runs:
-            say(found.run_id)
-        else:
-            say("\n".join(_lines(found, hits)))
-    if as_json:
-        document({"pattern": pattern.text, "runs": documents})
-    return 0 if is_found else NOT_FOUND
+
+    def matches() -> Iterator[FoundRun]:
+        nonlocal is_found
+        for found in engine.search(pattern, run_ids):
+            is_found = True
+            yield FoundRun(found.run_id, found.preset, found.hits[:max_count])
+
+    shown = (run.run_id for run in matches()) if only_runs else _text(matches())
+    return Output(lambda: Matches(pattern.text, tuple(matches())), shown, lambda: 0 if is_found else NOT_FOUND)
 
 
-def _lines(found: Found, hits: tuple[Hit, ...]) -> list[str]:
-    import sys
+def _text(runs: Iterable[FoundRun]) -> Iterator[Piece]:
+    for run in runs:
+        yield "\n".join(_lines(run))
 
+
+def _lines(run: FoundRun) -> list[str]:
     to_terminal = is_terminal(sys.stdout)
-    name = found.run_id[-6:] if to_terminal else found.run_id
-    lines = [f"{name}  {_date(hit)}  {hit.place.ljust(PLACE_WIDTH)}  {hit.line}" for hit in hits]
+    name = run.run_id[-6:] if to_terminal else run.run_id
+    lines = [f"{name}  {_date(hit)}  {hit.place.ljust(PLACE_WIDTH)}  {hit.line}" for hit in run.hits]
     return [fit(line, terminal_width()).rstrip() for line in lines] if to_terminal else lines
 
 
 def _date(hit: Hit) -> str:
-    """When it was written, where the reader sits."""
+    """Return the local time of a match."""
     when = moment(hit.at)
     return f"{when.astimezone():%Y-%m-%d %H:%M:%S}" if when else " " * 19

@@ -1,11 +1,17 @@
-"""`subdeck hosts`: what runs on other machines need; a table of commands, as that of `main`."""
+"""`subdeck hosts`: the commands for runs on other machines, in a table like that of `main`."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
-from ._options import json_option
+from ._command import command
 from .main import CommandGroup
+
+if TYPE_CHECKING:
+    from ._hosts_list import HostList
+    from .output import Output
 
 COMMANDS = {
     "doctor": ("hosts_doctor", "Check every host, and show how to fix problems."),
@@ -16,7 +22,7 @@ COMMANDS = {
     "agent": ("hosts_agent", "Serve this machine's runs over ssh (started by ssh)."),
     "try": ("_hosts_cluster", "Try a local cluster on this machine."),
 }
-"""For each command the module of this package that has it under its name, and one line of help."""
+"""By command: the module of this package that defines it, and one line of help."""
 
 
 class HostsGroup(CommandGroup):
@@ -24,17 +30,16 @@ class HostsGroup(CommandGroup):
     whole = "subdeck hosts"
 
 
-@click.command("hosts", cls=HostsGroup, invoke_without_command=True)
-@json_option
+@command("hosts", cls=HostsGroup, invoke_without_command=True)
 @click.pass_context
-def hosts(ctx: click.Context, as_json: bool) -> int:
+def hosts(ctx: click.Context) -> Output[HostList] | None:
     """List your hosts: slots used, runs of this project, load, versions and when each was last seen.
 
     If runs are on hosts, the list shows what their relay knows. Otherwise, every host is asked once. Each subcommand
     also takes --json.
     """
     if ctx.invoked_subcommand is not None:
-        return 0
+        return None
     from ._hosts_list import hosts_list
 
-    return hosts_list(as_json=as_json)
+    return hosts_list()

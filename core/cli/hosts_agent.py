@@ -1,4 +1,4 @@
-"""`subdeck hosts agent`: what ssh starts on a host."""
+"""`subdeck hosts agent`: the server that ssh starts on a host."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ import os
 import click
 
 from ..paths import spool_dir
-from ._hosts_cluster import MOST_SLOTS, labels_in
+from ._command import command
+from ._hosts_cluster import ERRORS_AS_JSON, MOST_SLOTS, labels_in
 from ._options import Whole
 
 
-@click.command("agent")
+@command("agent", json_help=ERRORS_AS_JSON)
 @click.option("--spool", metavar="DIR", help="Directory for the runs: on a local disk, never shared by two hosts.")
 @click.option(
     "--slots",
@@ -25,8 +26,7 @@ from ._options import Whole
     multiple=True,
     help="A resource of this host, such as gpu=2; may be repeated.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print startup errors as JSON.")
-def agent(spool: str | None, slots: int | None, labels: tuple[str, ...], as_json: bool) -> None:
+def agent(spool: str | None, slots: int | None, labels: tuple[str, ...]) -> None:
     """Serve this machine's runs over ssh, for a user who lists it under hosts: ssh: in their settings.
 
     ssh starts it as `subdeck hosts agent`. To set slots and resources on this machine, put the command before the key

@@ -1,24 +1,39 @@
-"""`subdeck hosts doctor`: what keeps runs from hosts, and how it is mended."""
+"""`subdeck hosts doctor`: check the hosts, and show how to fix problems."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
 
 import click
 from msgspec.structs import replace
 
 from ..config.hosts_in_force import hosts_in_force
-from ..doctor import SYMBOLS, State
+from ..doctor import SYMBOLS, Check, State
 from ..engine import Engine
 from ..errors import RunnerUnavailable
 from ..paths import user_settings_file
 from ..text.plain import one_line
-from ._options import json_option
-from .output import document, note, say
+from ._command import Document, command, preface
+from .output import Note, Output, Piece
 
 
-@click.command("doctor")
+class CheckedHost(Document, frozen=True):
+    host: str | None
+    """Null for checks of this machine."""
+    checks: tuple[Check, ...]
+
+
+class HostsReport(Document, frozen=True):
+    """The checks of all hosts."""
+
+    ok: bool
+    """Whether no check found a problem."""
+    hosts: tuple[CheckedHost, ...]
+
+
+@command("doctor")
 @click.argument("host", metavar="[HOST]", required=False, default="")
-@json_option
-def doctor(host: str, as_json: bool) -> int:
+def doctor(host: str) -> Output[HostsReport]:
     """Check every host, or only HOST, for everything that runs need there, and show how to fix problems.
 
     The only program it starts there is `git version`. The exit code is 1 if something is wrong, otherwise 0.
@@ -34,22 +49,21 @@ def doctor(host: str, as_json: bool) -> int:
             where=user_settings_file(),
             hint="subdeck hosts shows how to set up hosts; subdeck hosts try 3 starts three on this machine",
         )
-    if not as_json:
-        note("Checking the hosts …")
+    preface(Note("Checking the hosts …"))
     found = diagnose(survey(settings.hosts, question(settings), patience=PATIENCE_S), settings, host)
     is_broken = any(check.state is State.PROBLEM for checked in found for check in checked.checks)
-    if as_json:
-        document({"ok": not is_broken, "hosts": [{"host": one.host or None, "checks": one.checks} for one in found]})
-        return 1 if is_broken else 0
-    for one in found:
+    report = HostsReport(not is_broken, tuple(CheckedHost(one.host or None, one.checks) for one in found))
+    return Output(report, _text(report.hosts), int(is_broken))
+
+
+def _text(hosts: Sequence[CheckedHost]) -> Iterator[Piece]:
+    for one in hosts:
         if not one.checks:
             continue
         if one.host:
-            say(f"\n{one.host}")
+            yield f"\n{one.host}"
         for check in one.checks:
-            say(
-                f"{SYMBOLS[check.state]} {check.state:<8} {one_line(check.name, 20):<12} {one_line(check.detail, 1000)}"
-            )
+            mark = f"{SYMBOLS[check.state]} {check.state:<8}"
+            yield f"{mark} {one_line(check.name, 20):<12} {one_line(check.detail, 1000)}"
             if check.fix:
-                say(f"{'':<24}→ {one_line(check.fix, 500)}")
-    return 1 if is_broken else 0
+                yield f"{'':<24}→ {one_line(check.fix, 500)}"

@@ -1,18 +1,21 @@
-"""`subdeck hosts give-up`: the end of runs whose host does not come back."""
+"""`subdeck hosts give-up`: abandon runs whose host will not come back."""
 
 from __future__ import annotations
 
-import click
-
 from ..engine import Engine
-from ._options import json_option, runs_argument
-from .output import document, say
+from ._command import Document, command, preface
+from ._options import runs_argument
+from .output import Output
 
 
-@click.command("give-up")
+class Abandoned(Document, frozen=True):
+    given_up: tuple[str, ...]
+    """Ids of the abandoned runs."""
+
+
+@command("give-up")
 @runs_argument
-@json_option
-def give_up(refs: tuple[str, ...], as_json: bool) -> None:
+def give_up(refs: tuple[str, ...]) -> Output[Abandoned]:
     """Abandon runs whose host is unreachable and will not come back: they count as lost.
 
     Nothing is done on the host. If it comes back, the run is stopped there, and its outcome is stored beside the
@@ -22,7 +25,5 @@ def give_up(refs: tuple[str, ...], as_json: bool) -> None:
     run_ids = engine.find(refs)
     for run_id in run_ids:
         engine.give_up(run_id)
-        if not as_json:
-            say(f"{run_id[-6:]} is abandoned")
-    if as_json:
-        document({"givenUp": run_ids})
+        preface(f"{run_id[-6:]} is abandoned")
+    return Output(Abandoned(run_ids))

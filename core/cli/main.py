@@ -64,12 +64,11 @@ COMMANDS = {
     "tool": ("programs", "Serve the delegation tools as JSON over stdio, for extensions."),
     "replay": ("logs", "Create a run from an agent's recorded output."),
 }
-"""For each command the module of this package that has it under its name, and one line of help."""
+"""By command: the module of this package that defines it, and one line of help."""
 
 OpenApp = Callable[[Sequence[str], bool, bool], int]
-"""Takes the runs to show by themselves (ids, or unambiguous beginnings), whether nothing can be changed from the app,
-and whether the runs are shown side by side. Returns the exit code; raises SubdeckError for what keeps the app from
-opening.
+"""Takes the runs to show (ids, or unambiguous beginnings), whether the app is read-only, and whether the runs are shown
+side by side. Returns the exit code; raises SubdeckError if the app cannot open.
 """
 
 
@@ -78,7 +77,7 @@ class CommandGroup(click.Group):
 
     table = COMMANDS
     whole = "subdeck"
-    """What leads to the group."""
+    """The words before its commands."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.table)
@@ -129,7 +128,7 @@ class CommandGroup(click.Group):
 
 
 def main(open_app: OpenApp, arguments: Sequence[str] | None = None) -> int:
-    """Run one command and return the exit code; without a command, that of `open_app`."""
+    """Run one command, or without a command `open_app`; return the exit code."""
     args = list(sys.argv[1:] if arguments is None else arguments)
     as_json = "--json" in args[: args.index("--") if "--" in args else None]
 
@@ -139,7 +138,7 @@ def main(open_app: OpenApp, arguments: Sequence[str] | None = None) -> int:
         except click.Abort:
             return INTERRUPTED
         except click.ClickException as error:
-            from ._usage import explained  # which help does without
+            from ._usage import explained  # not needed for help
 
             raise explained(error, " ".join(("subdeck", *(word for word in args[:1] if word in COMMANDS)))) from error
 

@@ -1,26 +1,37 @@
-"""`subdeck mcp`: the four tools for clients of the Model Context Protocol, and what makes these start it."""
+"""`subdeck mcp`: serve the four tools to clients of the Model Context Protocol, and add the server to them."""
 
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import click
 
 from ..agent_kinds import KINDS
 from ..errors import UsageError
+from ._command import Document, command
 from ._options import OneOf
-from .output import note
+from .output import Note, Output
 from .tool_server import serve_client
 
 CLIENTS = [kind.name for kind in KINDS.values() if kind.mcp_client]
 
 
-@click.command("mcp")
+class ClientSettings(Document, frozen=True):
+    """The client's settings file."""
+
+    path: str
+    entry: dict[str, Any] | None
+    """The entry of this server; null if it is removed."""
+    changed: bool
+    """Whether the file was changed."""
+
+
+@command("mcp", json_help="Print JSON. For a server, only a startup error is printed.")
 @click.argument("action", type=OneOf(["serve", "install", "uninstall"]), default="serve")
 @click.argument("client", type=OneOf(CLIENTS), required=False)
 @click.option("--project", is_flag=True, help="Install for this project only instead of all your projects.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON. For a server, only a startup error is printed.")
-def mcp(action: str, client: str | None, project: bool, as_json: bool) -> None:
+def mcp(action: str, client: str | None, project: bool) -> Output[ClientSettings] | None:
     """Serve the delegation tools (subagent, background_agent and others) to Claude Code, Codex and other MCP clients.
 
     The server works on the project in the current directory, as its own session, until its client disconnects.
@@ -35,19 +46,18 @@ def mcp(action: str, client: str | None, project: bool, as_json: bool) -> None:
                 "the server itself takes no client name", where="subdeck mcp", hint="subdeck mcp install CLIENT"
             )
         serve_client()
-    elif client is None:
+        return None
+    if client is None:
         raise UsageError(
             f"{action}: no client given", where="subdeck mcp", hint=f"subdeck mcp {action} {', or '.join(CLIENTS)}"
         )
-    else:
-        _set_up(action, client, project, as_json)
+    return _set_up(action, client, project)
 
 
-def _set_up(action: str, name: str, project: bool, as_json: bool) -> None:
+def _set_up(action: str, name: str, project: bool) -> Output[ClientSettings]:
     from .. import trust
     from ..mcp import clients
     from ..text.plain import one_line
-    from .output import document, say
 
     root = None
     if project:
@@ -56,12 +66,9 @@ def _set_up(action: str, name: str, project: bool, as_json: bool) -> None:
         root = found.root
     client = clients.client(name, project=root)
     change = client.install() if action == "install" else client.uninstall()
-    if as_json:
-        document({"path": change.path, "entry": change.entry, "changed": change.changed})
-        return
+    document = ClientSettings(change.path, change.entry, change.changed)
     where = one_line(change.path)
     if action == "uninstall":
-        say(f"Removed from {where}" if change.changed else f"subdeck was not in {where}")
-        return
-    say(f"{'Written to' if change.changed else 'Already installed:'} {where}")
-    note(client.next_step)
+        return Output(document, f"Removed from {where}" if change.changed else f"subdeck was not in {where}")
+    said = f"{'Written to' if change.changed else 'Already installed:'} {where}"
+    return Output(document, (said, Note(client.next_step)))

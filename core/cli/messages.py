@@ -1,11 +1,11 @@
-"""`subdeck send`, `interrupt`, `requests` and `reply`: speak to what runs, and answer what it asks."""
+"""`subdeck send`, `interrupt`, `requests` and `reply`: send messages to agents, and answer their requests."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import click
 
@@ -13,40 +13,42 @@ from ..engine import Engine
 from ..errors import SubdeckError, UnknownRun, UsageError
 from ..project.talk import Outcome, Sent, open_request
 from ..run.describe import clock, moment
+from ..run.documents import RequestDocument, request_document
 from ..run.events import Request
 from ..run.model import MOST_SECONDS, MessageState, RequestKind, Verdict
-from ..run.requests import place_in_worktree, request_fields, request_hash, request_line, request_text
+from ..run.requests import place_in_worktree, request_hash, request_line, request_text
 from ..run.snapshot import RunSnapshot
 from ..text.column import Column
 from ..text.plain import one_line
 from ..text.visible import visible_name
-from ._options import Number, json_option, runs_argument
+from ._command import Document, command, is_json, merged
+from ._options import Number, runs_argument
 from ._requests import how_to_reply, reply_command
 from ._stdio import read_stdin
 from ._table import GAP, table
 from .output import (
     NOTHING_STARTED,
     TIMED_OUT,
+    Note,
+    Output,
+    Piece,
     as_typed,
-    document,
     error_fields,
     is_terminal,
     note,
     say,
-    say_lines,
-    show_error,
     terminal_width,
 )
 
 REFUSED, LATE = 1, 3
-"""Exit codes, beside 0 for what was delivered."""
+"""Exit codes; 0 is for delivered messages."""
 
 REPLY_TIMEOUT = 10.0
-"""Seconds until a reply is not waited for any more; a wrapper takes it in some milliseconds."""
+"""Seconds to wait for the effect of a reply; a wrapper takes some milliseconds."""
 
 AROUND = (Column(6), Column(8), Column(20, least=8), Column(9, right=True))
 REQUEST = Column(160, least=20)
-"""The column between them, as wide as there is room: what is cut there says how much is missing."""
+"""The column between them, as wide as possible; a shortened request ends with the number of missing characters."""
 
 ALLOW, DENY = "allow", "deny"
 
@@ -56,12 +58,40 @@ _timeout_option = click.option(
 )
 
 
-@click.command("send")
+class Message(Document, frozen=True):
+    """A sent message."""
+
+    run_id: str
+    id: str
+    state: MessageState | Literal["sent"]
+    """`sent` until it is delivered, refused or too late."""
+    reason: str
+    """Why it was refused or too late."""
+
+
+class Refusal(Document, frozen=True):
+    """A message that was not sent."""
+
+    run_id: str
+    code: str
+    """Of the error; see errors.md."""
+    what: str
+    where: str
+    hint: str
+
+
+class Messages(Document, frozen=True):
+    """The messages of one command."""
+
+    sent: tuple[Message, ...]
+    refused: tuple[Refusal, ...]
+
+
+@command("send")
 @click.argument("words", metavar="RUN... TEXT", nargs=-1)
 @_wait_option
 @_timeout_option
-@json_option
-def send(words: tuple[str, ...], wait: bool, timeout: float | None, as_json: bool) -> int:
+def send(words: tuple[str, ...], wait: bool, timeout: float | None) -> Output[Messages]:
     """Send a message to running agents; TEXT "-" reads stdin. A queued run adds the message to its prompt.
 
     The agent reads the message as soon as it can, even in the middle of a turn. A message counts as delivered only when
@@ -79,28 +109,40 @@ def send(words: tuple[str, ...], wait: bool, timeout: float | None, as_json: boo
         hint = f"{error.hint}; put a message of several words in quotes" if len(refs) > 1 else error.hint
         raise UnknownRun(error.what, where=error.where, hint=hint, code=error.code) from None
     text = read_stdin("message") if text == "-" else text
-    return _tell(engine, run_ids, lambda run_id: engine.send(run_id, text), wait, timeout, as_json=as_json)
+    return _tell(engine, run_ids, lambda run_id: engine.send(run_id, text), wait, timeout)
 
 
-@click.command("interrupt")
+@command("interrupt")
 @runs_argument
 @_wait_option
 @_timeout_option
-@json_option
-def interrupt(refs: tuple[str, ...], wait: bool, timeout: float | None, as_json: bool) -> int:
+def interrupt(refs: tuple[str, ...], wait: bool, timeout: float | None) -> Output[Messages]:
     """End the current turn of runs. Their agents stay and wait for your next message.
 
     After idle_timeout (setting or preset) without a message, a run ends as aborted: interrupted, and keeps its text.
     Exit codes are those of send.
     """
     engine = Engine.open()
-    return _tell(engine, engine.find(refs), engine.interrupt, wait, timeout, as_json=as_json)
+    return _tell(engine, engine.find(refs), engine.interrupt, wait, timeout)
 
 
-@click.command("requests")
+class RequestedBy(Document, frozen=True):
+    """The run of a request."""
+
+    run_id: str
+    preset: str
+    description: str
+
+
+class Requests(Document, frozen=True):
+    """The pending requests, the oldest first."""
+
+    requests: tuple[Annotated[dict[str, Any], RequestedBy, RequestDocument], ...]
+
+
+@command("requests")
 @click.argument("refs", metavar="[RUN...]", nargs=-1)
-@json_option
-def requests(refs: tuple[str, ...], as_json: bool) -> None:
+def requests(refs: tuple[str, ...]) -> Output[Requests]:
     """List pending permission requests and questions, oldest first. For named runs, show each one in full.
 
     With --json, print one document: {"requests": [{"runId", "id", "hash", "kind", "title", "command", "display", …}]}.
@@ -109,27 +151,36 @@ def requests(refs: tuple[str, ...], as_json: bool) -> None:
     run_ids = engine.find(refs)
     waiting = [run for run in engine.requests() if not refs or run.run_id in run_ids]
     asked = sorted(((run, request) for run in waiting for request in run.requests), key=lambda pair: pair[1].ts)
-    if as_json:
-        document({"requests": [_fields(run, request) for run, request in asked]})
-    elif not asked:
-        say("No pending requests." if not refs else "These runs have no pending requests.")
-    elif refs:
-        say("\n\n".join(_block(run, request) for run, request in asked))
+    rows = (
+        merged(
+            RequestedBy(run.run_id, run.meta.preset, run.meta.description),
+            request_document(request, run.run_id, run.meta.cwd),
+        )
+        for run, request in asked
+    )
+    return Output(lambda: Requests(tuple(rows)), _requests_text(asked, are_named=bool(refs)))
+
+
+def _requests_text(asked: Sequence[tuple[RunSnapshot, Request]], *, are_named: bool) -> Iterator[Piece]:
+    if not asked:
+        yield "No pending requests." if not are_named else "These runs have no pending requests."
+    elif are_named:
+        yield "\n\n".join(_block(run, request) for run, request in asked)
     else:
         around = [(run.meta.short_id, request.id, run.meta.title, _waits(request)) for run, request in asked]
         taken = sum(min(column.most, max(len(cells[at]) for cells in around)) for at, column in enumerate(AROUND))
         room = min(REQUEST.most, max(REQUEST.least, terminal_width() - taken - len(GAP) * len(AROUND)))
         lines = [request_line(request, room, run.meta.cwd) for run, request in asked]
         rows = [(*cells[:3], line, cells[3]) for cells, line in zip(around, lines, strict=True)]
-        say_lines(table((*AROUND[:3], REQUEST, AROUND[3]), rows, terminal_width(), lines))
-        say(
+        yield table((*AROUND[:3], REQUEST, AROUND[3]), rows, terminal_width(), lines)
+        yield (
             as_typed(
                 "\nsubdeck requests RUN shows the whole request; answer with subdeck reply RUN allow, deny or TEXT"
             )
         )
 
 
-@click.command("reply")
+@command("reply")
 @click.argument("words", metavar="RUN [REQUEST] allow|deny|TEXT", nargs=-1)
 @click.option(
     "--run", "for_run", is_flag=True, help="With allow: also allow similar requests for the rest of this run."
@@ -140,10 +191,7 @@ def requests(refs: tuple[str, ...], as_json: bool) -> None:
 @click.option(
     "--timeout", metavar="S", type=Number(MOST_SECONDS), default=REPLY_TIMEOUT, help="Stop waiting after S seconds."
 )
-@json_option
-def reply(
-    words: tuple[str, ...], for_run: bool, asked: str, read: str, word: str, timeout: float, as_json: bool
-) -> int:
+def reply(words: tuple[str, ...], for_run: bool, asked: str, read: str, word: str, timeout: float) -> Output[Messages]:
     """Answer a permission request or question, and report whether the reply counted.
 
     You can omit REQUEST (q1, q2, …) if the run has only one pending request. Before allow, or the number of a choice,
@@ -167,7 +215,7 @@ def reply(
     request = open_request(run, request_id) if run is not None and run.requests else None
     verdict, text = _verdict(request, said, for_run=for_run, word=word)
     if run and request and not request_id and _needs_request(request, said):
-        _confirm(run, request, said, for_run=for_run, as_json=as_json)
+        _confirm(run, request, said, for_run=for_run)
     if request and not read:
         read = request_hash(run_id, request)
     name = f"{run_id[-6:]} {request.id if request else request_id}".rstrip()
@@ -175,7 +223,7 @@ def reply(
     def tell(run_id: str) -> Sent:
         return engine.reply(run_id, request.id if request else request_id, verdict, text, read)
 
-    return _tell(engine, (run_id,), tell, True, timeout, done=f"{name} {_DONE[verdict]}", as_json=as_json)
+    return _tell(engine, (run_id,), tell, True, timeout, done=f"{name} {_DONE[verdict]}")
 
 
 _DONE = {
@@ -225,9 +273,9 @@ def _needs_request(request: Request, said: str) -> bool:
     )
 
 
-def _confirm(run: RunSnapshot, request: Request, said: str, *, for_run: bool, as_json: bool) -> None:
-    """Show a request and ask whether it is the one that is meant. Raises UsageError without a terminal."""
-    if as_json or not (is_terminal(sys.stdin) and is_terminal(sys.stdout)):
+def _confirm(run: RunSnapshot, request: Request, said: str, *, for_run: bool) -> None:
+    """Show a request and ask whether the reply is for it. Raises UsageError without a terminal."""
+    if is_json() or not (is_terminal(sys.stdin) and is_terminal(sys.stdout)):
         words = f"{'--run ' if for_run else ''}{said.strip()}"
         raise UsageError(
             "the reply does not name its request",
@@ -248,9 +296,8 @@ def _tell(
     timeout: float | None,
     *,
     done: str = "",
-    as_json: bool,
-) -> int:
-    """Send to each run what `tell` sends, say what became of it, and return the exit code."""
+) -> Output[Messages]:
+    """Send a message to each run with `tell`. `done` is the text for a delivered one."""
     sent: list[Sent] = []
     refused: dict[str, SubdeckError] = {}
     for run_id in run_ids:
@@ -267,24 +314,21 @@ def _tell(
         except KeyboardInterrupt:
             note("stopped waiting; the message stays sent")
             raise
+
+    def document() -> Messages:
+        refusals = (Refusal(run_id, **error_fields(error)) for run_id, error in refused.items())
+        return Messages(tuple(map(_message, sent, outcomes)), tuple(refusals))
+
+    def text() -> Iterator[Piece]:
+        for one, outcome in zip(sent, outcomes, strict=True):
+            yield _outcome_line(one, outcome, done=done, waited=timeout if wait else None)
+        for run_id, error in refused.items():
+            yield Note(f"{run_id[-6:]} not sent: {one_line(error.what)}")
+            if error.hint:
+                yield Note(f"  hint: {one_line(error.hint)}")
+
     code = _exit_code(outcomes if wait else (), refused) if sent else NOTHING_STARTED
-    try:
-        if as_json:
-            rows = [_outcome_fields(one, outcome) for one, outcome in zip(sent, outcomes, strict=True)]
-            refusals = [{"runId": run_id, **error_fields(error)} for run_id, error in refused.items()]
-            document({"sent": rows, "refused": refusals})
-        else:
-            for one, outcome in zip(sent, outcomes, strict=True):
-                say(_outcome_line(one, outcome, done=done, waited=timeout if wait else None))
-            for run_id, error in refused.items():
-                note(f"{run_id[-6:]} not sent: {one_line(error.what)}")
-                if error.hint:
-                    note(f"  hint: {one_line(error.hint)}")
-    except BrokenPipeError:
-        pass  # its reader has gone; what was sent is sent
-    except OSError as error:
-        show_error(error, as_json=as_json)
-    return code
+    return Output(document, text(), code, is_done=True)
 
 
 def _exit_code(outcomes: Sequence[Outcome | None], refused: dict[str, SubdeckError]) -> int:
@@ -296,9 +340,8 @@ def _exit_code(outcomes: Sequence[Outcome | None], refused: dict[str, SubdeckErr
     return TIMED_OUT if states & {None, MessageState.ACCEPTED} else 0
 
 
-def _outcome_fields(sent: Sent, outcome: Outcome | None) -> dict[str, Any]:
-    state = outcome.state if outcome else "sent"
-    return {"runId": sent.run_id, "id": sent.id, "state": state, "reason": outcome.reason if outcome else ""}
+def _message(sent: Sent, outcome: Outcome | None) -> Message:
+    return Message(sent.run_id, sent.id, outcome.state if outcome else "sent", outcome.reason if outcome else "")
 
 
 def _outcome_line(sent: Sent, outcome: Outcome | None, *, done: str, waited: float | None) -> str:
@@ -314,15 +357,6 @@ def _outcome_line(sent: Sent, outcome: Outcome | None, *, done: str, waited: flo
     return f"{name} not {'accepted' if outcome is None else 'delivered'} within {waited:g} s; it stays sent"
 
 
-def _fields(run: RunSnapshot, request: Request) -> dict[str, Any]:
-    return {
-        "runId": run.run_id,
-        "preset": run.meta.preset,
-        "description": run.meta.description,
-        **request_fields(request, run.run_id, run.meta.cwd),
-    }
-
-
 def _block(run: RunSnapshot, request: Request) -> str:
     head = f"{run.meta.short_id} {request.id}  {one_line(run.meta.title, 80)}, {_waits(request)}"
     place = place_in_worktree(request, run.meta.cwd) or visible_name(run.meta.cwd)
@@ -331,7 +365,7 @@ def _block(run: RunSnapshot, request: Request) -> str:
 
 
 def _denied(run: RunSnapshot, request: Request) -> str:
-    """Say when it is denied if nobody answers; empty where that is never."""
+    """Return the time until an unanswered request is denied; empty if it never is."""
     since, timeout = moment(request.ts), run.meta.answer_timeout
     if since is None or timeout is None:
         return ""

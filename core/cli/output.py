@@ -1,4 +1,4 @@
-"""What commands share: text that is fit for a terminal, one JSON document, errors, exit codes."""
+"""The output of commands, in one place: text that is safe for a terminal, JSON documents, errors, exit codes."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import re
 import sys
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, Generic, TextIO, TypeVar
 
-from ..errors import FollowingFailed, NotNoted, SubdeckError, UsageError, explained
+from ..errors import FollowingFailed, NotNoted, SubdeckError, explained
 from ..text.plain import one_line, plain
 
 if TYPE_CHECKING:
@@ -17,21 +17,21 @@ if TYPE_CHECKING:
     from ..run.snapshot import RunSnapshot
 
 ERROR_LINE = 4000
-"""Characters of a part of an error that are shown."""
+"""Maximum characters of a part of an error."""
 WIDE = 110
-"""Columns where there is no terminal."""
+"""Columns without a terminal."""
 LEAST = 20
 
 BLOCK = 50
-"""Lines that are written at once."""
+"""Lines per write."""
 
 NOTHING_STARTED = 2
 NOT_NOTED = 1
-"""Done, and without what undoing it needs."""
+"""The exit code of an action that is done but cannot be undone."""
 EXIT_CODES = {"completed": 0, "failed": 1, "aborted": 3}
 """By the status of a run."""
 UNCHECKED = 4
-"""For a run that completed and whose check did not pass."""
+"""The exit code for a completed run whose check failed."""
 
 UNVERIFIED = "unverified"
 """The reason of a run whose program cannot report errors."""
@@ -43,32 +43,106 @@ INTERRUPTED = 130
 """What a shell reports for a program that ctrl-C ended."""
 
 NOT_PRINTED = 1
-"""The exit code of a command that did its work, but could not print what it found."""
+"""The exit code of a command that did its work, but could not print the result."""
 
 INTERNAL_ERROR = 70
-"""The exit code for an unexpected error, sysexits' EX_SOFTWARE; what was started continues."""
+"""The exit code for an unexpected error, sysexits' EX_SOFTWARE; started runs continue."""
 
 DELETED_CODE = 1
-"""The exit code for a run that was started and then deleted, so that its end is not known."""
+"""The exit code for a run that was deleted after its start: its result is unknown."""
+
+
+T_co = TypeVar("T_co", covariant=True)
 
 
 class OutputError(OSError):
-    """stdout or stderr, which `filename` names, cannot be written, by no doing of its reader."""
+    """Writing to stdout or stderr (the `filename`) failed, though its reader is still there."""
+
+
+class Note(str):
+    """A line for stderr, in the text of a command."""
+
+
+class Verbatim(str):
+    """An agent's text: printed on stdout unchanged, but without control characters on a terminal."""
+
+
+Piece = str | bytes | Sequence[str]
+"""A piece of a command's text: a line or paragraph, the bytes of a file, or a list of lines."""
+
+
+class Output(Generic[T_co]):
+    """The result of a command, which `render` prints: as a JSON document, or as text."""
+
+    def __init__(
+        self,
+        document: T_co | Callable[[], T_co],
+        text: str | Iterable[Piece] = (),
+        code: int | Callable[[], int] = 0,
+        *,
+        note: str = "",
+        is_done: bool = False,
+    ) -> None:
+        """`document` and `text` are computed only if they are printed: pass a function, or a generator.
+
+        `code` is the exit code; a function is called after printing. `note` is printed on stderr, with `--json` and
+        without. `is_done`: an output that cannot be printed does not change the exit code.
+        """
+        self.document = document
+        self.text = (text,) if isinstance(text, str) else text
+        self.code = code
+        self.note = note
+        self.is_done = is_done
+
+
+def render(output: Output[Any], *, as_json: bool) -> int:
+    """Print the result of a command and return its exit code."""
+    try:
+        if as_json:
+            document(output.document() if callable(output.document) else output.document)
+        else:
+            show(output.text)
+    except BrokenPipeError:
+        if not output.is_done:
+            raise
+    except OSError as error:
+        if not output.is_done:
+            raise
+        show_error(error, as_json=as_json)
+    if output.note:
+        note(output.note)
+    return output.code() if callable(output.code) else output.code
+
+
+def show(pieces: Iterable[Piece]) -> None:
+    """Print pieces of text, each as it comes."""
+    for piece in pieces:
+        match piece:
+            case Note():
+                note(piece)
+            case Verbatim():
+                pass_on(piece)
+            case str():
+                say(piece)
+            case bytes():
+                pass_bytes(piece)
+            case _:
+                say_lines(piece)
 
 
 def say(text: str) -> None:
-    """Print a text of our own, or one that went through `plain`, on stdout."""
+    """Print a text on stdout: subdeck's own, or one that went through `plain`."""
     _write(sys.stdout, text + "\n")
 
 
 def say_lines(lines: Sequence[str]) -> None:
-    """Print many lines: a block at a time, for which the same memory does again and again."""
+    """Print many lines in blocks, which saves memory."""
     for start in range(0, len(lines), BLOCK):
         say("\n".join(lines[start : start + BLOCK]))
 
 
 def note(text: str) -> None:
-    """Print something for a person beside the answer, on stderr; where that cannot be, nothing is lost by it."""
+    """Print a remark for a person on stderr; a failure is ignored."""
     try:
         report(text + "\n")
     except OSError:
@@ -76,15 +150,15 @@ def note(text: str) -> None:
 
 
 def report(text: str) -> None:
-    """Print progress on stderr. Raises BrokenPipeError where its reader has gone; any other trouble is ignored."""
+    """Print progress on stderr. Raises BrokenPipeError if its reader has gone; other failures are ignored."""
     try:
         _write(sys.stderr, text)
     except OutputError:
-        pass  # a full disk behind it ends nothing
+        pass  # such as a full disk
 
 
 def pass_bytes(block: bytes) -> None:
-    """Print the bytes of a file on stdout: as they are into a pipe or file, made plain for a terminal."""
+    """Print the bytes of a file on stdout: unchanged into a pipe or file, without control characters on a terminal."""
     if is_terminal(sys.stdout):
         _write(sys.stdout, plain(block.decode("utf-8", "replace")))
     elif sys.stdout is not None:  # pyright: ignore[reportUnnecessaryComparison] - it is, where stdout was closed
@@ -94,7 +168,7 @@ def pass_bytes(block: bytes) -> None:
 
 
 def pass_on(text: str) -> None:
-    """Print foreign text on stdout: as it is into a pipe or file, made plain for a terminal."""
+    """Print untrusted text on stdout: unchanged into a pipe or file, without control characters on a terminal."""
     whole = text if text.endswith("\n") else text + "\n"
     _write(sys.stdout, plain(whole) if is_terminal(sys.stdout) else whole)
 
@@ -105,7 +179,7 @@ def document(content: Any) -> None:
 
 
 def error_fields(error: SubdeckError | OSError) -> dict[str, str]:
-    """Return the one JSON form of errors."""
+    """Return an error as it is in JSON."""
     if isinstance(error, OutputError):
         what = f"the output could not be written: {error.strerror}"
         error = SubdeckError(what, where=error.filename, code="output.failed")
@@ -115,17 +189,14 @@ def error_fields(error: SubdeckError | OSError) -> dict[str, str]:
 
 
 def as_typed(words: str) -> str:
-    """Return words of ours with the commands in them as they are typed here: for a demo `subdeck demo requests`."""
-    from ..paths import is_demo  # help prints no hint, and does without it
+    """Return a text with its commands as they are typed here: in a demo `subdeck demo requests`."""
+    from ..paths import is_demo  # not needed for help
 
     return re.sub(r"\bsubdeck (?=[a-z])(?!demo\b)", "subdeck demo ", words) if is_demo() else words
 
 
 def show_error(error: SubdeckError | OSError, *, as_json: bool) -> None:
-    """Print an error on stderr: for a person in up to three lines, or as JSON.
-
-    Where stderr cannot be written, nobody is left to be told.
-    """
+    """Print an error on stderr, in up to three lines or as JSON. A failure to print is ignored."""
     fields = {name: one_line(part, ERROR_LINE) for name, part in error_fields(error).items()}
     text = f"subdeck: {fields['what']}\n"
     if fields["where"] and fields["where"] not in fields["what"]:
@@ -135,26 +206,27 @@ def show_error(error: SubdeckError | OSError, *, as_json: bool) -> None:
     try:
         _write(sys.stderr, _json({"error": fields}) if as_json else text)
     except OSError:
-        pass  # who would read it has gone
+        pass  # its reader has gone
 
 
 def worst(runs: Iterable[RunSnapshot], *, strict: bool = False) -> int:
-    """Return the exit code for several runs: a failed one outweighs an aborted one, and that a check that did not pass;
-    an unfinished one counts as 0.
+    """Return the exit code for several runs: failed outweighs aborted, and aborted a failed check.
+
+    An unfinished run counts as 0.
     """
     codes = {exit_code(run.status, run.check, run.reason, strict=strict) for run in runs}
     return next((code for code in (EXIT_CODES["failed"], EXIT_CODES["aborted"], UNCHECKED) if code in codes), 0)
 
 
 def exit_code(status: str, check: CheckResult | None, reason: str | None = None, *, strict: bool = False) -> int:
-    """Return the exit code for a run; 0 for one that has not ended. `strict` fails one whose end is unverified."""
+    """Return the exit code for a run; 0 for an unfinished run. `strict` fails a run whose end is unverified."""
     if strict and reason == UNVERIFIED:
         return EXIT_CODES["failed"]
     return EXIT_CODES.get(status, 0) or (UNCHECKED if check and check.failed else 0)
 
 
 def terminal_width() -> int:
-    """Return COLUMNS, or what the terminal says, as shutil does, which would load three compressors."""
+    """Return COLUMNS, or the width of the terminal, like shutil, which would load three compressors."""
     named = os.environ.get("COLUMNS", "")
     if named and re.fullmatch("0*[1-9][0-9]{0,4}", named):
         return max(LEAST, int(named))
@@ -166,13 +238,6 @@ def terminal_width() -> int:
 
 def is_terminal(stream: TextIO | None) -> bool:
     return stream is not None and stream.isatty()
-
-
-def check_can_ask(where: str, hint: str, *, as_json: bool = False) -> None:
-    """Raise UsageError if nobody can be asked for confirmation."""
-    if as_json or not is_terminal(sys.stdin):
-        what = "--json cannot ask for confirmation" if as_json else "confirmation needed but stdin is not a terminal"
-        raise UsageError(what, where=where, hint=hint, code="usage.confirmation_required")
 
 
 def run_to_end(command: Callable[[], object], *, as_json: bool = False) -> int:
@@ -208,10 +273,10 @@ def run_to_end(command: Callable[[], object], *, as_json: bool = False) -> int:
 
 
 def drop_unwritten() -> None:
-    """Forget what could not be written, so that the interpreter does not complain of it when it ends."""
+    """Discard unwritten output, so that the interpreter does not report it at its exit."""
     for descriptor, stream in ((1, sys.stdout), (2, sys.stderr)):
         if stream is None:
-            continue  # it was closed before we were started
+            continue  # it was closed before the start
         try:
             stream.flush()
         except (OSError, ValueError):
@@ -232,7 +297,7 @@ def _write(stream: TextIO | None, text: str) -> None:
 
 @contextmanager
 def writing(name: str) -> Generator[None]:
-    """Raise OutputError for what goes wrong within, unless it is that the reader has gone."""
+    """Turn OSError into OutputError, except for BrokenPipeError: then the reader has gone."""
     try:
         yield
     except BrokenPipeError:
@@ -242,13 +307,13 @@ def writing(name: str) -> Generator[None]:
 
 
 def _json(content: Any) -> str:
-    import msgspec  # 30 ms that help does not need
+    import msgspec  # 30 ms, not needed for help
 
     from ..text.visible import escaped_json
 
     try:
         encoded = msgspec.json.encode(content).decode()
-    except UnicodeEncodeError:  # a path that is no UTF-8
+    except UnicodeEncodeError:  # a path that is not UTF-8
         import json
 
         encoded = json.dumps(msgspec.to_builtins(content))

@@ -1,8 +1,9 @@
-"""`subdeck import`: a preset of ours made of an agent file that is written for another program."""
+"""`subdeck import`: convert an agent file of another program to a preset."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
 import click
 
@@ -18,11 +19,28 @@ from ..presets.recognition import recognised_form
 from ..presets.write import place_copy
 from ..run.model import PresetSource
 from ..text.plain import one_line
-from ._options import OneOf, json_option
-from .output import document, note, say
+from ._command import Document, command
+from ._options import OneOf
+from .output import Note, Output, Piece
 
 
-@click.command("import")
+class Imported(Document, frozen=True):
+    """The written preset."""
+
+    path: str
+    name: str | None
+    """Null if the preset cannot be used."""
+    form: str
+    """Format of the converted file."""
+    left_out: tuple[str, ...]
+    """Warnings about dropped parts of the file."""
+    warnings: tuple[str, ...]
+    """Warnings about the preset."""
+    notes: tuple[str, ...]
+    """Remarks, such as the preset that it hides."""
+
+
+@command("import")
 @click.argument("file", metavar="FILE")
 @click.option("--as", "name", metavar="NAME", help="Name of the preset (default: the name in the file).")
 @click.option("--global", "for_all", is_flag=True, help="Write it for all your projects instead of only this one.")
@@ -30,8 +48,7 @@ from .output import document, note, say
 @click.option(
     "--agent", metavar="A", default="", help="Agent that runs it (default: the one that the file was written for)."
 )
-@json_option
-def import_(file: str, name: str | None, for_all: bool, form: str | None, agent: str, as_json: bool) -> None:
+def import_(file: str, name: str | None, for_all: bool, form: str | None, agent: str) -> Output[Imported]:
     """Convert another program's agent file to a preset, for example .claude/agents/*.md.
 
     The format is detected from the file's location and content. Unsupported grants are dropped with a warning; a
@@ -45,15 +62,17 @@ def import_(file: str, name: str | None, for_all: bool, form: str | None, agent:
     written = place_copy(preset, preset.name if name is None else name, directory)
     source = PresetSource.GLOBAL if for_all else PresetSource.PROJECT
     checked = check_preset(read_content(written), workspace, directory, source, written)
-    if as_json:
-        found = {"path": written, "name": checked.preset and checked.preset.name, "form": preset.form}
-        document({**found, "leftOut": preset.warnings, "warnings": checked.warnings, "notes": checked.notes})
-        return
-    say(f"Written to {one_line(written)}")
-    for warning in (*preset.warnings, *checked.warnings):
-        note(f"! {one_line(warning)}")
-    for told in checked.notes:
-        note(one_line(f"It is {told}." if told.startswith("hidden") else f"It {told}."))
+    called = checked.preset and checked.preset.name
+    imported = Imported(written, called, preset.form, preset.warnings, checked.warnings, checked.notes)
+    return Output(imported, _text(imported))
+
+
+def _text(imported: Imported) -> Iterator[Piece]:
+    yield f"Written to {one_line(imported.path)}"
+    for warning in (*imported.left_out, *imported.warnings):
+        yield Note(f"! {one_line(warning)}")
+    for remark in imported.notes:
+        yield Note(one_line(f"It is {remark}." if remark.startswith("hidden") else f"It {remark}."))
 
 
 def _read(path: str, form: str | None, agent: str, engine: Engine) -> Preset:

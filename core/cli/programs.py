@@ -6,7 +6,7 @@ import os
 import select
 import sys
 import time
-from typing import Any
+from typing import Annotated, Any
 
 import click
 import msgspec
@@ -21,12 +21,13 @@ from ..run.model import LauncherKind, readable_preset
 from ..system.log import log_thread_faults
 from ..text.decoder import UNDECODABLE, decode
 from ..text.plain import one_line
-from ._options import OneOf, json_option
+from ._command import command, is_json
+from ._options import OneOf
 from ._stdio import Canceller, read_line, write_line
 from .output import NOTHING_STARTED, error_fields, note, say
 
 RESOLVE_TIMEOUT_S = 5.0
-"""Seconds to wait for what a parent makes of a model reference."""
+"""Seconds to wait for a parent's answer about a model."""
 
 
 class _Parent(Struct, rename="camel"):
@@ -65,7 +66,7 @@ class _Answer(Resolved, frozen=True, rename="camel"):
     id: int = 0
 
 
-@click.command("events")
+@command("events", json_help="Print each event as a line of JSON: channel and payload.")
 @click.option("--run", "ref", metavar="RUN", help="Follow only this run, until it finishes.")
 @click.option(
     "--entries",
@@ -73,8 +74,7 @@ class _Answer(Resolved, frozen=True, rename="camel"):
     default="last",
     help="Entries in a progress report: the last 20 (default), or all.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print each event as a line of JSON: channel and payload.")
-def events(ref: str | None, entries: str, as_json: bool) -> None:
+def events(ref: str | None, entries: str) -> Annotated[None, Emission]:
     """Follow runs until ctrl-C: first a "started" event for each active run, then every new event.
 
     The channels are subagents:created, subagents:started (also for progress, at most four times a second per run),
@@ -84,7 +84,7 @@ def events(ref: str | None, entries: str, as_json: bool) -> None:
         raise UsageError("stdout is closed", where="events", hint="keep it open")
     engine = Engine.open()
     run_ids = engine.find((ref,)) if ref else ()
-    emitter = Emitter(engine, whole=entries == "all")
+    emitter, as_json = Emitter(engine, whole=entries == "all"), is_json()
 
     def show(update: Update) -> None:
         for emission in emitter.take(update):
@@ -98,7 +98,7 @@ def events(ref: str | None, entries: str, as_json: bool) -> None:
             for update in engine.follow(canceller):
                 show(update)
     except BrokenPipeError:
-        return  # who followed has gone
+        return  # the reader has gone
 
 
 def _line(emission: Emission) -> str:
@@ -109,11 +109,10 @@ def _line(emission: Emission) -> str:
     return one_line(f"{name} {details['agentId'][-6:]} {preset} {details['status']} {said}", 400)
 
 
-@click.command("tool")
+@command("tool")
 @click.argument("action", type=OneOf(["register", "call", "watch"]))
 @click.argument("name", required=False)
-@json_option
-def tool(action: str, name: str | None, as_json: bool) -> int:
+def tool(action: str, name: str | None) -> int:
     """Serve the delegation tools to a parent agent's extension: one line of JSON on stdin, lines of JSON on stdout.
 
     `register` prints the tools to register now. `call NAME` calls one; the end of stdin, or TERM, cancels the call.
@@ -198,7 +197,7 @@ def _watch() -> int:
 
 
 class _Answers:
-    """Reads stdin after its first line: what the parent says of models, and that it has gone."""
+    """Reads stdin after its first line: the parent's answers about models, until the parent has gone."""
 
     def __init__(self, canceller: Canceller) -> None:
         self._rest = b""
@@ -207,7 +206,7 @@ class _Answers:
         canceller.listen(self._read)
 
     def resolve(self, ref: str) -> Resolved | None:
-        """Ask the parent what a model reference stands for; None when it does not know, or says nothing in time."""
+        """Ask the parent which model a reference means; None if it does not know, or does not answer in time."""
         self._asked += 1
         write_line({"type": "resolve", "id": self._asked, "ref": ref})
         deadline = time.monotonic() + RESOLVE_TIMEOUT_S

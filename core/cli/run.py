@@ -1,16 +1,20 @@
-"""`subdeck run` and `bg`: start a run and show what it does, or leave it in the background."""
+"""`subdeck run` and `bg`: start a run and show its progress, or start it in the background."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import click
 
 from ..config import values
 from ..spec.fields import table
 from . import execution
-from ._options import Dollars, OneOf, Whole, json_option, strict_option
+from ._command import command, is_json
+from ._options import Dollars, OneOf, Whole, strict_option
+
+if TYPE_CHECKING:
+    from ..run.documents import ResultDocument
 
 EPILOG = (
     'TASK "-" reads stdin. Put a task that begins with "-" after "--": subdeck run PRESET -- '
@@ -22,7 +26,7 @@ _TYPES: dict[Any, click.ParamType[Any]] = {values.Dollars: Dollars(), values.Cou
 
 
 def _asked(*, without_preset: bool = False) -> tuple[Callable[..., Any], ...]:
-    """Return the options of the fields that a call may set; `without_preset`: of those that a preset decides."""
+    """Return the options for fields that a call may set; `without_preset`: for fields that a preset decides."""
     return tuple(
         click.option(
             *(field.option.flag, name),
@@ -65,7 +69,6 @@ _OPTIONS = (
     *_asked(without_preset=True),
     click.option("--save-as", metavar="NAME", help="With --no-preset: also save this as a project preset."),
     strict_option,
-    json_option,
 )
 
 
@@ -78,28 +81,28 @@ class _LaunchCommand(click.Command):
         return super().parse_args(ctx, before + args[end:])
 
 
-def _launch_options(command: Callable[..., Any]) -> Callable[..., Any]:
+def _launch_options(function: Callable[..., Any]) -> Callable[..., Any]:
     for option in reversed(_OPTIONS):
-        command = option(command)
-    return click.argument("args", metavar="PRESET TASK", nargs=-1)(command)
+        function = option(function)
+    return click.argument("args", metavar="PRESET TASK", nargs=-1)(function)
 
 
-@click.command("run", cls=_LaunchCommand, epilog=EPILOG)
+@command("run", cls=_LaunchCommand, epilog=EPILOG)
 @_launch_options
-def run(args: tuple[str, ...], **options: Any) -> int:
+def run(args: tuple[str, ...], **options: Any) -> Annotated[int, ResultDocument]:
     """Start a run, show its progress on stderr and print its answer on stdout.
 
     ctrl-C, TERM, HUP or closing the output pipe cancels the run. If this command is killed with KILL, the run
     continues.
     """
-    return execution.run(args, **options)
+    return execution.run(args, as_json=is_json(), **options)
 
 
-@click.command("bg", cls=_LaunchCommand, epilog=EPILOG)
+@command("bg", cls=_LaunchCommand, epilog=EPILOG)
 @_launch_options
-def bg(args: tuple[str, ...], **options: Any) -> int:
+def bg(args: tuple[str, ...], **options: Any) -> Annotated[int, execution.Started]:
     """Start a run in the background and print its id. The run outlives this command and the terminal.
 
     The exit code is 0 once the run has started, or that of `run` if it has already finished by then.
     """
-    return execution.start(args, **options)
+    return execution.start(args, as_json=is_json(), **options)

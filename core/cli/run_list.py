@@ -1,9 +1,9 @@
-"""The list of runs that `subdeck status` prints, without what reads options: many people have it in a prompt."""
+"""The list of runs that `subdeck status` prints, without the option parser: many people have it in a prompt."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
 from ..engine import Engine
@@ -13,7 +13,7 @@ from ..run.columns import AGENT, DOING, IN_STATUS, NOW, RunColumn, RunView
 from ..run.snapshot import RunSnapshot
 from ..text.plain import one_line
 from ._table import table
-from .output import run_to_end, say, say_lines, terminal_width
+from .output import Piece, run_to_end, show, terminal_width
 
 LAST = 20
 """Finished runs that are shown unless all are asked for."""
@@ -25,32 +25,32 @@ subdeck presets lists the presets; subdeck without a command opens the app."""
 
 
 def main(*, show_all: bool) -> int:
-    """Do what `subdeck status` does, with or without `--all`; return the exit code."""
+    """Execute `subdeck status`, with or without `--all`; return the exit code."""
 
-    def show() -> None:
+    def status() -> None:
         engine = Engine.open()
-        show_list(engine, listed(engine, show_all=show_all), show_all=show_all)
+        show(list_text(engine, listed(engine, show_all=show_all), show_all=show_all))
 
-    return run_to_end(show)
+    return run_to_end(status)
 
 
 def listed(engine: Engine, *, show_all: bool) -> Sequence[RunSnapshot]:
-    """Return the runs that are listed where none is named."""
+    """Return the runs to list if none is named."""
     return engine.snapshots(last=None if show_all else LAST)
 
 
-def show_list(engine: Engine, runs: Sequence[RunSnapshot], *, show_all: bool) -> None:
-    """Print these runs, where none was named."""
+def list_text(engine: Engine, runs: Sequence[RunSnapshot], *, show_all: bool) -> Iterator[Piece]:
+    """Yield the list of these runs, if none was named."""
     if not runs:
-        say(EMPTY.format(place=one_line(engine.project.root)))
+        yield EMPTY.format(place=one_line(engine.project.root))
         return
-    say_lines(rows(runs))
+    yield rows(runs)
     more = "; --all shows every run" if not show_all and len(runs) >= LAST else ""
-    say(f"\n{totals(runs)}{more}")
+    yield f"\n{totals(runs)}{more}"
     if any(map(describe.is_held, runs)):
-        say(f"{describe.QUEUE_HELD}.")
+        yield f"{describe.QUEUE_HELD}."
     if (standing := engine.standing()) and standing.words:
-        say(standing.words)
+        yield standing.words
 
 
 def rows(runs: Sequence[RunSnapshot]) -> list[str]:
@@ -71,7 +71,7 @@ def _text(column: RunColumn, view: RunView, now: datetime) -> str:
 
 
 def totals(runs: Sequence[RunSnapshot]) -> str:
-    """Count these runs, and say how many are not counted because they are not this user's."""
+    """Return the counts of these runs, and how many are untrusted and not counted."""
     clock = time.monotonic()
     silent = sum(run.silence(clock) is not None for run in runs)
     foreign = sum(run.foreign for run in runs)

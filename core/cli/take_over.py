@@ -1,30 +1,33 @@
-"""`subdeck take-over`: go on with a run by hand, in this terminal, and say how it goes on after that."""
+"""`subdeck take-over`: continue a run interactively in this terminal, then ask how it continues."""
 
 from __future__ import annotations
 
 import sys
 import time
 
-import click
-
 from ..engine import Engine
 from ..errors import UsageError
 from ..run.model import Verdict
 from ..run.requests import FINISH_HERE
 from ..run.snapshot import RunSnapshot
-from ..takeover import take_over as go_on_by_hand
-from ._options import json_option, run_argument
-from .output import document, is_terminal, note, say
+from ..takeover import take_over as continue_interactively
+from ._command import Document, command, is_json
+from ._options import run_argument
+from .output import Output, is_terminal, note, say
 
 HAND_BACK_S = 15.0
-"""How long a run may take to read what was said, until it asks how it goes on."""
+"""Seconds within which a run reads the conversation and asks how to continue."""
 LOOK_S = 0.05
 
 
-@click.command("take-over")
+class TakeOver(Document, frozen=True):
+    argv: tuple[str, ...]
+    """The command that continues the run interactively."""
+
+
+@command("take-over")
 @run_argument
-@json_option
-def take_over(ref: str, as_json: bool) -> None:
+def take_over(ref: str) -> Output[TakeOver] | None:
     """Continue a run interactively in the agent's own UI, in this terminal. Works for pi, Claude Code and Codex.
 
     The run's current turn ends first. Exit the agent's UI to return the run: the conversation is added to its
@@ -33,7 +36,7 @@ def take_over(ref: str, as_json: bool) -> None:
     """
     engine = Engine.open()
     (run_id,) = engine.find((ref,))
-    if not as_json and not (is_terminal(sys.stdin) and is_terminal(sys.stdout)):
+    if not is_json() and not (is_terminal(sys.stdin) and is_terminal(sys.stdout)):
         raise UsageError(
             "take-over needs a terminal",
             where="take-over",
@@ -41,17 +44,17 @@ def take_over(ref: str, as_json: bool) -> None:
             code="usage.terminal_required",
         )
     argv = engine.take_over(run_id)
-    if as_json:
-        document({"argv": argv})
-        return
+    if is_json():
+        return Output(TakeOver(tuple(argv)))
     run_dir, by = argv[-2:]
-    go_on_by_hand(run_dir, by)
+    continue_interactively(run_dir, by)
     _choose(engine, run_dir.rpartition("/")[2])
+    return None
 
 
 def _choose(engine: Engine, run_id: str) -> None:
-    """Ask how a run goes on that was handed back, unless somebody has said so already."""
-    run = _handed_back(engine, run_id)
+    """Ask how a returned run continues, unless that is already decided."""
+    run = _returned(engine, run_id)
     if run is None:
         return
     if run.has_ended or not run.is_waiting:
@@ -71,7 +74,7 @@ def _choose(engine: Engine, run_id: str) -> None:
         say(f"{run.meta.short_id} is finished")
 
 
-def _handed_back(engine: Engine, run_id: str) -> RunSnapshot | None:
+def _returned(engine: Engine, run_id: str) -> RunSnapshot | None:
     deadline = time.monotonic() + HAND_BACK_S
     run = None
     while time.monotonic() < deadline:

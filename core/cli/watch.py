@@ -1,4 +1,4 @@
-"""`subdeck watch`: the app with a few runs side by side, and nothing else."""
+"""`subdeck watch`: open the app with only a few runs, side by side."""
 
 from __future__ import annotations
 
@@ -7,20 +7,18 @@ from collections.abc import Callable, Sequence
 import click
 
 from ..errors import UsageError
-from ._options import json_option, runs_argument
+from ._command import command
+from ._options import runs_argument
 
 MOST = 6
-"""Runs that have room side by side."""
+"""Runs that fit side by side."""
 
 
-@click.command("watch")
+@command("watch")
 @runs_argument
 @click.option("--readonly", is_flag=True, help="Open it read-only: runs cannot be stopped from here.")
-@json_option
 @click.pass_obj
-def watch(
-    open_app: Callable[[Sequence[str], bool, bool], int], refs: tuple[str, ...], readonly: bool, as_json: bool
-) -> int:
+def watch(open_app: Callable[[Sequence[str], bool, bool], int], refs: tuple[str, ...], readonly: bool) -> int:
     """Show up to six runs side by side, live. Press q to close; the runs continue.
 
     With --json, errors are printed as JSON, as with the other commands.

@@ -1,9 +1,9 @@
-"""`subdeck worktrees`: where runs work apart from their project, whatever became of them."""
+"""`subdeck worktrees`: list, repair and remove the worktrees of runs, even if run or project is gone."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import click
 
@@ -15,15 +15,48 @@ from ..text.plain import one_line
 from ..work import worktrees as kept
 from ..work.acts import discarded_sizes
 from ..work.worktrees import RunState, Worktree
-from ._options import json_option
+from ._command import Document, command, is_json
 from ._table import table
-from .output import document, is_terminal, note, say, terminal_width
+from .output import Output, Piece, is_terminal, note, show, terminal_width
 
 COLUMNS = (Column(6), Column(40, least=12), Column(60, least=16), Column(8, right=True), Column(12))
 RUNS = {RunState.THERE: "", RunState.DELETED: "run deleted", RunState.LOST: "run lost"}
 
 
-@click.command("worktrees")
+class WorktreeRow(Document, frozen=True):
+    """A worktree of a run."""
+
+    run_id: str
+    run: RunState
+    """Whether the run exists."""
+    branch: str
+    state: str
+    """State of its changes."""
+    words: str
+    """The same for people."""
+    trouble: str
+    """The problem with the worktree; empty without one."""
+    advice: str
+    """The fix."""
+    bytes: int
+    path: str | None
+    """Null if only the branch is on this machine."""
+    host: str | None
+    """Host on which the run worked; null for this machine."""
+    project: str
+    made_at: str
+
+
+class Worktrees(Document, frozen=True):
+    worktrees: tuple[WorktreeRow, ...]
+
+
+class RemovedWorktrees(Document, frozen=True):
+    removed: tuple[WorktreeRow, ...]
+    """With --remove."""
+
+
+@command("worktrees")
 @click.argument("refs", metavar="[RUN...]", nargs=-1)
 @click.option("--all", "everywhere", is_flag=True, help="Include all your projects.")
 @click.option(
@@ -31,8 +64,9 @@ RUNS = {RunState.THERE: "", RunState.DELETED: "run deleted", RunState.LOST: "run
 )
 @click.option("--remove", is_flag=True, help="Delete RUN's worktree and branch permanently, with all files in them.")
 @click.option("--yes", is_flag=True, help="With --remove: do not ask for confirmation.")
-@json_option
-def worktrees(refs: tuple[str, ...], everywhere: bool, repair: bool, remove: bool, yes: bool, as_json: bool) -> None:
+def worktrees(
+    refs: tuple[str, ...], everywhere: bool, repair: bool, remove: bool, yes: bool
+) -> Output[Worktrees | RemovedWorktrees]:
     """List the worktrees of runs: branch, whether the changes are merged, size and problems.
 
     A worktree is listed as long as it exists, even if its run was deleted or its project is gone. The fix for each
@@ -45,33 +79,35 @@ def worktrees(refs: tuple[str, ...], everywhere: bool, repair: bool, remove: boo
         raise UsageError("--repair and --remove cannot be combined", where="worktrees", hint="use only one of them")
     engine = Engine.open()
     if repair:
-        # One whose project was moved is listed by its former place.
+        # A worktree whose project was moved is listed below its former directory.
         found = _chosen(list(kept.listed(None)), refs)
         found = [kept.repair(engine.project, worktree) for worktree in found]
     else:
         found = _chosen(list(kept.listed(None if everywhere or remove else engine.project)), refs)
     if remove:
-        _check_agreed(found, yes=yes, as_json=as_json)
+        _check_agreed(found, yes=yes)
         found = _remove(found)
-    if as_json:
-        document({"removed" if remove else "worktrees": [fields(worktree) for worktree in found]})
-        return
-    if remove:
-        for worktree in found:
-            say(f"{worktree.run_id[-6:]} removed, with the branch {one_line(worktree.record.branch, 60)}")
-        return
-    _show(found)
+        gone = (
+            f"{worktree.run_id[-6:]} removed, with the branch {one_line(worktree.record.branch, 60)}"
+            for worktree in found
+        )
+        return Output(RemovedWorktrees(tuple(map(_row, found))), gone)
+    return Output(Worktrees(tuple(map(_row, found))), _text(engine, found))
+
+
+def _text(engine: Engine, found: Sequence[Worktree]) -> Iterator[Piece]:
+    yield from _listed(found)
     sizes = discarded_sizes(engine.project)
     if discarded := discarded_words(len(sizes), sum(sizes)):
-        say(discarded)
+        yield discarded
     if left := kept.left_in_repository(engine.project):
-        say(
+        yield (
             f"git still lists {len(left)} of subdeck that no longer exist; run git worktree prune to remove the entries"
         )
 
 
 def _chosen(found: Sequence[Worktree], refs: Iterable[str]) -> list[Worktree]:
-    """Return those that are asked for; all where none are. Raises UnknownRun."""
+    """Return the worktrees of the named runs, or all if no run is named. Raises UnknownRun."""
     chosen: dict[str, Worktree] = {}
     for ref in refs:
         matching = [one for one in found if one.run_id.startswith(ref) or one.run_id[-6:].startswith(ref)]
@@ -82,15 +118,15 @@ def _chosen(found: Sequence[Worktree], refs: Iterable[str]) -> list[Worktree]:
     return list(chosen.values()) if chosen else list(found)
 
 
-def _check_agreed(found: Sequence[Worktree], *, yes: bool, as_json: bool) -> None:
-    """Ask whether they may go. Raises UsageError where nobody can be asked, Abort where they may not."""
+def _check_agreed(found: Sequence[Worktree], *, yes: bool) -> None:
+    """Ask for confirmation. Raises UsageError if the user cannot be asked, Abort after a no."""
     if yes:
         return
-    if as_json or not is_terminal(sys.stdin):
+    if is_json() or not is_terminal(sys.stdin):
         what = "confirmation needed but stdin is not a terminal"
         hint = "check them (subdeck worktrees), then add --yes"
         raise UsageError(what, where="worktrees", hint=hint, code="usage.confirmation_required")
-    _show(found)
+    show(_listed(found))
     click.confirm("Delete them permanently, with all files in them?", default=False, abort=True)
 
 
@@ -106,7 +142,7 @@ def _remove(found: Iterable[Worktree]) -> list[Worktree]:
     return removed
 
 
-def _show(found: Sequence[Worktree]) -> None:
+def _listed(found: Sequence[Worktree]) -> Iterator[Piece]:
     rows = [
         (
             worktree.run_id[-6:],
@@ -119,32 +155,32 @@ def _show(found: Sequence[Worktree]) -> None:
     ]
     lines = table(COLUMNS, rows, terminal_width())
     for line, worktree in zip(lines, found, strict=True):
-        say(line)
+        yield line
         away = worktree.record.away
-        say(f"        {f'only a branch: the run worked on {one_line(away, 64)}' if away else one_line(worktree.path)}")
+        yield f"        {f'only a branch: the run worked on {one_line(away, 64)}' if away else one_line(worktree.path)}"
         if worktree.state.trouble:
-            say(f"        ! {worktree.state.trouble}")
+            yield f"        ! {worktree.state.trouble}"
         if worktree.state.advice:
-            say(f"          {worktree.state.advice}")
+            yield f"          {worktree.state.advice}"
     if not found:
-        say("No worktrees.")
+        yield "No worktrees."
     elif len(found) > 1:
-        say(f"{len(found)} worktrees, {size_text(sum(worktree.size for worktree in found))}")
+        yield f"{len(found)} worktrees, {size_text(sum(worktree.size for worktree in found))}"
 
 
-def fields(worktree: Worktree) -> dict[str, object]:
-    state = worktree.state
-    return {
-        "runId": worktree.run_id,
-        "run": worktree.run,
-        "branch": worktree.record.branch,
-        "state": state.work,
-        "words": state.words,
-        "trouble": state.trouble,
-        "advice": state.advice,
-        "bytes": worktree.size,
-        "path": None if worktree.record.away else worktree.path,
-        "host": worktree.record.away or None,
-        "project": worktree.record.project,
-        "madeAt": worktree.record.made_at,
-    }
+def _row(worktree: Worktree) -> WorktreeRow:
+    state, record = worktree.state, worktree.record
+    return WorktreeRow(
+        run_id=worktree.run_id,
+        run=worktree.run,
+        branch=record.branch,
+        state=state.work,
+        words=state.words,
+        trouble=state.trouble,
+        advice=state.advice,
+        bytes=worktree.size,
+        path=None if record.away else worktree.path,
+        host=record.away or None,
+        project=record.project,
+        made_at=record.made_at,
+    )

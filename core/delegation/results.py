@@ -10,8 +10,9 @@ from msgspec import Struct
 from msgspec.structs import asdict, replace
 
 from ..errors import BudgetExceeded, SubdeckError, explained
-from ..run.changes import Changes, CheckResult, changes_fields
-from ..run.describe import check_fields, check_words, latest_line, usage_fields
+from ..run.changes import Changes, CheckResult
+from ..run.describe import check_words, latest_line
+from ..run.documents import changes_document, check_document, usage_document
 from ..run.model import RunMeta, RunReason, RunResult, RunStatus
 from ..run.snapshot import RunSnapshot
 from ..run.tool_policy import left_out
@@ -240,7 +241,7 @@ def end_fields(run: RunSnapshot, result: RunResult | None, *, limit: int | None 
         "exitCode": result.exit_code,
         "stopReason": result.stop_reason,
         "durationMs": result.duration_ms,
-        "usage": usage_fields(result.usage),
+        "usage": msgspec.to_builtins(usage_document(result.usage)),
         "sessionId": result.child_session_id,
     }
     if result.changes is not None:
@@ -250,7 +251,7 @@ def end_fields(run: RunSnapshot, result: RunResult | None, *, limit: int | None 
     if result.partial:
         fields["partial"] = True
     if result.check is not None:
-        fields["check"] = check_fields(result.check)
+        fields["check"] = msgspec.to_builtins(check_document(result.check))
         if result.check.passed:
             del fields["check"]["output"]  # there is nothing to fix
     if result.finalized is not None:
@@ -260,7 +261,7 @@ def end_fields(run: RunSnapshot, result: RunResult | None, *, limit: int | None 
 
 def _brief_changes(changes: Changes) -> dict[str, Any]:
     """Return a run's changes, with as many files as a model may want to read."""
-    fields = changes_fields(changes) or {}
+    fields = msgspec.to_builtins(changes_document(changes))
     named = [{name: file[name] for name in ("path", "status", "added", "removed")} for file in fields["named"]]
     brief = {name: fields[name] for name in ("files", "added", "removed", "source")}
     said = {name: fields[name] for name in ("shared", "note") if fields[name]}

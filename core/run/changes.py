@@ -4,7 +4,6 @@ Annotations are evaluated here, as in `model.py`.
 """
 
 import os
-from typing import Any
 
 from msgspec import Struct
 
@@ -140,35 +139,6 @@ def _listed(names: tuple[str, ...]) -> str:
 
 def _short(count: int) -> str:
     return str(count) if count < 10_000 else f"{count // 1000}k" if count < 1_000_000 else f"{count // 1_000_000}M"
-
-
-def changes_fields(changes: Changes | None) -> dict[str, Any] | None:
-    """Return the changes as JSON fields, all of them present."""
-    if changes is None:
-        return None
-    return {
-        "files": changes.files,
-        "added": changes.added,
-        "removed": changes.removed,
-        "source": changes.source.value,
-        "shared": changes.shared,
-        "note": changes.note,
-        "settings": list(changes.settings),
-        "ignored": list(changes.ignored),
-        "edited": changes.edited,
-        "tree": changes.tree,
-        "named": [
-            {
-                "path": file.path,
-                "status": file.status.value,
-                "added": file.added,
-                "removed": file.removed,
-                "oldPath": file.old_path or None,
-                "note": file.note,
-            }
-            for file in changes.named
-        ],
-    }
 
 
 class WorktreePlan(Struct, frozen=True, rename="camel", omit_defaults=True):

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any
 
-import msgspec
 from msgspec.structs import asdict
 
 from ..paths import EVENTS
@@ -14,7 +12,7 @@ from ..text.plain import one_line, shortened
 from ..text.visible import recounted
 from .changes import CheckResult
 from .hosts import PlaceState
-from .model import Limits, Permissions, PromptMode, RunReason, RunResult, RunStatus, Usage, WaitsFor, newer_schema
+from .model import Limits, Permissions, PromptMode, RunReason, RunStatus, Usage, WaitsFor, newer_schema
 from .prices import dollars
 from .requests import request_line
 from .snapshot import Checking, Counts, Ended, Queued, Running, RunSnapshot
@@ -233,18 +231,6 @@ def check_word(check: CheckResult | None) -> str:
     return f"check {GLYPHS[RunStatus.COMPLETED if check.passed else RunStatus.FAILED]}"
 
 
-def check_fields(check: CheckResult) -> dict[str, Any]:
-    """Return a check as JSON fields."""
-    return {
-        "name": check.name,
-        "passed": check.passed,
-        "exitCode": check.exit_code,
-        "seconds": check.seconds,
-        "output": check.output,
-        "note": check.note,
-    }
-
-
 def check_words(check: CheckResult) -> str:
     """Return `tests ✓ passed after 0:14`, `tests ✗ exit code 2 after 0:14`, `tests: not run: the run was stopped`."""
     name = one_line(check.name, CHECK_NAME)
@@ -397,21 +383,6 @@ def tokens_used(usage: Usage) -> str:
     if not usage.uncounted:
         return tokens(usage.tokens)
     return tokens(usage.tokens) + AND_MORE if usage.tokens else UNKNOWN
-
-
-def usage_fields(usage: Usage) -> dict[str, Any]:
-    """Return usage as JSON fields; a value that no agent reported is null, never 0."""
-    fields: dict[str, Any] = msgspec.to_builtins(usage)
-    if usage.uncounted and not usage.tokens:
-        fields |= dict.fromkeys(("input", "output", "cacheRead", "cacheWrite"))
-    if usage.unpriced and usage.cost <= 0:
-        fields["cost"] = None
-    return fields
-
-
-def result_fields(result: RunResult) -> dict[str, Any]:
-    """Return a result as JSON fields."""
-    return {**msgspec.to_builtins(result), "usage": usage_fields(result.usage)}
 
 
 def tokens(count: int) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 from msgspec.structs import replace
@@ -102,30 +102,6 @@ def run_rule_line(request: Request) -> str:
         return rule
     kept = ", except protected ones" if rule.startswith("edit") else ""
     return f"{rule} (every file below the run's directory{kept})"
-
-
-def request_fields(request: Request, run_id: str, cwd: str) -> dict[str, Any]:
-    """Return a run's request as JSON fields; unset fields are empty.
-
-    Its texts are exact; `display` has them as displayed.
-    """
-    fields = {
-        name: getattr(request, field)
-        for field, name in zip(request.__struct_fields__, request.__struct_encode_fields__, strict=True)
-        if field not in ("seq", "ts", "fields", "usual")
-    }
-    return {
-        **fields,
-        "fields": [_field_fields(field) for field in request.fields],
-        "at": request.ts,
-        "marked": is_marked(request),
-        "display": request_text(request, cwd),
-        "hash": request_hash(run_id, request),
-    }
-
-
-def _field_fields(field: Field) -> dict[str, Any]:
-    return {name: getattr(field, name) for name in field.__struct_fields__}
 
 
 def request_text(request: Request, cwd: str = "") -> str:

@@ -25,10 +25,38 @@ from ..text.decoder import fit
 from ..text.plain import one_line
 from . import acts
 from ._target import MERGED, half_done, is_untouched, reverse_files
-from .operation import APPLY, Act, ActKind, Operation, Plan, TakenBack, conflicts_of, file_lines, listed, sentence
+from .operation import (
+    APPLY,
+    Act,
+    ActKind,
+    ConflictDocument,
+    Operation,
+    Plan,
+    TakenBack,
+    conflicts_of,
+    file_lines,
+    listed,
+    sentence,
+)
 from .records import Taken, TakenBefore, mark_taken, read_record
 from .snapshots import summed
 from .source import Source, bring, check_operator, host_of, root_of, source_of, tidy, usable, words_of
+
+
+class ApplyDocument(Struct, frozen=True, rename="camel"):
+    """The result of applying changes, or what it would do."""
+
+    run_id: str
+    root: str
+    """Working tree that gets the changes."""
+    files: tuple[ChangedFile, ...]
+    conflicts: tuple[ConflictDocument, ...]
+    refusal: str
+    """Why it cannot be done; empty if it can."""
+    notes: tuple[str, ...]
+    """Remarks for people."""
+    applied: bool
+    """Whether the changes are applied now."""
 
 
 class ApplyPlan(Plan, frozen=True, kw_only=True):
@@ -60,16 +88,8 @@ class ApplyPlan(Plan, frozen=True, kw_only=True):
         lines.append("The changes stay unstaged; index and branch are untouched.")
         return lines
 
-    def document(self, *, done: bool, message: str) -> dict[str, object]:
-        return {
-            "runId": self.run_id,
-            "root": self.root,
-            "files": self.files,
-            "conflicts": conflicts_of(self),
-            "refusal": self.refusal,
-            "notes": self.notes,
-            "applied": done,
-        }
+    def document(self, *, done: bool, message: str) -> ApplyDocument:
+        return ApplyDocument(self.run_id, self.root, self.files, conflicts_of(self), self.refusal, self.notes, done)
 
 
 class _Applied(Struct, frozen=True, rename="camel", omit_defaults=True):

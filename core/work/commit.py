@@ -20,6 +20,18 @@ from .records import tree_of
 from .source import SEEN, branch_of, branch_tip, check_checked_out, message_of, store_beside, tidy, usable, words_of
 
 
+class CommitDocument(Struct, frozen=True, rename="camel"):
+    """The result of a commit on a run's own branch, or what it would do."""
+
+    run_id: str
+    branch: str
+    """Branch that gets the commit."""
+    message: str
+    """Message of the commit."""
+    done: bool
+    """Whether it is committed now."""
+
+
 class CommitPlan(Plan, frozen=True, kw_only=True):
     """The effect of committing on a run's branch."""
 
@@ -33,8 +45,8 @@ class CommitPlan(Plan, frozen=True, kw_only=True):
         first = f"Commits {count} of {self.run} on its branch {one_line(self.branch, 80)}."
         return [first, *map(sentence, self.notes)]
 
-    def document(self, *, done: bool, message: str) -> dict[str, object]:
-        return {"runId": self.run_id, "branch": self.branch, "message": message, "done": done}
+    def document(self, *, done: bool, message: str) -> CommitDocument:
+        return CommitDocument(self.run_id, self.branch, message, done)
 
 
 class _Committed(Struct, frozen=True, rename="camel"):

@@ -61,11 +61,6 @@ class Unmerged(Struct, frozen=True):
         state = self.worktree.state
         return f"{one_line(self.worktree.record.branch, BRANCH)}: {state.trouble or state.words}"
 
-    @property
-    def fields(self) -> dict[str, str]:
-        """The same for programs."""
-        return {"branch": self.worktree.record.branch, "path": self.worktree.path, "why": self.words}
-
 
 def delete(project: paths.Project, run_ids: Iterable[str], *, for_good: bool = False) -> tuple[str, ...]:
     """Move finished runs to the trash, as one act unless they are then purged; return their ids.

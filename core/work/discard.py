@@ -25,6 +25,18 @@ _PACK = "work.pack"
 """The commits that only the branch had, beside the worktree, in the act's directory."""
 
 
+class DiscardDocument(Struct, frozen=True, rename="camel"):
+    """The result of discarding a worktree, or what it would do."""
+
+    run_id: str
+    branch: str
+    """Branch that is deleted."""
+    words: str
+    """The plan, in sentences for people."""
+    discarded: bool
+    """Whether worktree and branch are discarded now."""
+
+
 class DiscardPlan(Plan, frozen=True, kw_only=True):
     """The effect of discarding a run's work."""
 
@@ -36,8 +48,8 @@ class DiscardPlan(Plan, frozen=True, kw_only=True):
     def describe(self) -> tuple[str, ...]:
         return self.lines
 
-    def document(self, *, done: bool, message: str) -> dict[str, object]:
-        return {"runId": self.run_id, "branch": self.branch, "words": self.words, "discarded": done}
+    def document(self, *, done: bool, message: str) -> DiscardDocument:
+        return DiscardDocument(self.run_id, self.branch, self.words, done)
 
 
 class _Discarded(Struct, frozen=True, rename="camel", omit_defaults=True):

@@ -19,6 +19,7 @@ from ..git.merges import Conflict, advance, can_merge, commit, merged
 from ..git.program import Git, GitError
 from ..git.repository import Repository
 from ..git.snapshot import Store
+from ..run.changes import ChangedFile
 from ..run.snapshot import RunSnapshot
 from ..text.decoder import fit
 from ..text.plain import one_line
@@ -30,6 +31,7 @@ from .operation import (
     SQUASH,
     Act,
     ActKind,
+    ConflictDocument,
     Operation,
     Plan,
     TakenBack,
@@ -44,6 +46,24 @@ from .source import Source, check_operator, host_of, message_of, root_of, source
 
 _FEW = 5
 """Files that an error names."""
+
+
+class MergeDocument(Struct, frozen=True, rename="camel"):
+    """The result of a merge, or what it would do."""
+
+    run_id: str
+    branch: str
+    """Branch that gets the commit."""
+    files: tuple[ChangedFile, ...]
+    conflicts: tuple[ConflictDocument, ...]
+    refusal: str
+    """Why it cannot be done; empty if it can."""
+    notes: tuple[str, ...]
+    """Remarks for people."""
+    message: str
+    """Message of the commit."""
+    done: bool
+    """Whether it is merged now."""
 
 
 class MergePlan(Plan, frozen=True, kw_only=True):
@@ -71,17 +91,10 @@ class MergePlan(Plan, frozen=True, kw_only=True):
             *map(sentence, self.notes),
         ]
 
-    def document(self, *, done: bool, message: str) -> dict[str, object]:
-        return {
-            "runId": self.run_id,
-            "branch": self.branch,
-            "files": self.files,
-            "conflicts": conflicts_of(self),
-            "refusal": self.refusal,
-            "notes": self.notes,
-            "message": message,
-            "done": done,
-        }
+    def document(self, *, done: bool, message: str) -> MergeDocument:
+        return MergeDocument(
+            self.run_id, self.branch, self.files, conflicts_of(self), self.refusal, self.notes, message, done
+        )
 
 
 class _Merged(Struct, frozen=True, rename="camel", omit_defaults=True):

@@ -128,8 +128,8 @@ class Plan(Struct, frozen=True, kw_only=True):
         """Return it with a reason why nothing can be done, and advice."""
         return replace(self, refusal=why, advice=advice)
 
-    def document(self, *, done: bool, message: str) -> dict[str, object]:
-        """Return it for programs, with whether it was done, and the message."""
+    def document(self, *, done: bool, message: str) -> Struct:
+        """Return the JSON document of the operation. `done`: whether it was done, with this message."""
         raise NotImplementedError
 
 
@@ -161,9 +161,19 @@ def listed(conflicts: Sequence[Conflict]) -> str:
     return f"{names}, and {len(conflicts) - NAMED} more" if len(conflicts) > NAMED else names
 
 
-def conflicts_of(plan: Plan) -> list[dict[str, str]]:
-    """Return the conflicts of a plan for programs."""
-    return [{"path": one.path, "kind": one.kind, "why": one.why} for one in plan.conflicts]
+class ConflictDocument(Struct, frozen=True):
+    """A conflict in a JSON document."""
+
+    path: str
+    kind: str
+    """Git's word for the conflict, such as `content`."""
+    why: str
+    """Git's sentence about it, such as `Merge conflict in a.txt`."""
+
+
+def conflicts_of(plan: Plan) -> tuple[ConflictDocument, ...]:
+    """Return the conflicts of a plan for a JSON document."""
+    return tuple(ConflictDocument(one.path, one.kind, one.why) for one in plan.conflicts)
 
 
 # --- the table -------------------------------------------------------------------------------------------------------

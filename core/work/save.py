@@ -24,6 +24,14 @@ _OURS = "subdeck/"
 """Name prefix of branches that are removed with their worktrees."""
 
 
+class SaveDocument(Struct, frozen=True, rename="camel"):
+    """The branch to which the commits of a run were saved."""
+
+    run_id: str
+    branch: str
+    """Name of the branch."""
+
+
 class SavePlan(Plan, frozen=True, kw_only=True):
     """The effect of saving a run's commits."""
 
@@ -37,8 +45,8 @@ class SavePlan(Plan, frozen=True, kw_only=True):
     def describe(self) -> list[str]:
         return [f"Saves the commits of {self.run} as branch {one_line(self.branch, 80)}."]
 
-    def document(self, *, done: bool, message: str) -> dict[str, object]:
-        return {"runId": self.run_id, "branch": self.branch}
+    def document(self, *, done: bool, message: str) -> SaveDocument:
+        return SaveDocument(self.run_id, self.branch)
 
 
 class _Kept(Struct, frozen=True, rename="camel"):

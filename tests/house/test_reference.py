@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 from subdeck.core.cli.main import COMMANDS
 
-from .reference import GENERATED, REWRITE, ROOT, documents, keys, markdown, wanted
-from .reference.json_documents import OTHERS, recorded
+from .reference import GENERATED, REWRITE, ROOT, documents, keys, markdown, recording, shapes, wanted
+from .reference.commands import Explained, commands
+from .reference.json_documents import recorded
 
 
 def _name(path: Path) -> str:
@@ -81,11 +82,27 @@ def test_text_is_shown_as_it_is(text: str) -> None:
 
 
 def test_every_command_has_its_document() -> None:
-    """The reference of JSON documents has every command."""
-    named = {name.split()[0] for name in recorded()} | {
-        word.split()[0] for names in OTHERS for word in names.split(", ")
-    }
-    assert set(COMMANDS) - named == set()
+    """The reference of JSON documents names every command."""
+    page = (ROOT / "docs/reference/json.md").read_text(encoding="utf-8")
+    listed = set(re.findall(r"^## subdeck ([\w-]+)", page, re.MULTILINE)) | set(re.findall(r"[`,] ?([\w-]+)", page))
+    assert set(COMMANDS) - listed == set()
+
+
+@pytest.mark.parametrize("command", [*commands()][1:], ids=lambda command: command.words)
+def test_a_document_matches_its_class(command: Explained) -> None:
+    """Recorded documents have only fields that their class declares, with the declared types."""
+    rows = shapes.rows(shape) if (shape := shapes.of(command)) else []
+    declared = [(re.escape(path.strip("`")).replace("NAME", r'("[^"]*"|\w+)'), kinds) for path, kinds, _ in rows]
+    for call in recorded().get(command.words.removeprefix("subdeck "), []) if shape else ():
+        for path, kind in recording.fields(call["document"]):
+            matching = [kinds for pattern, kinds in declared if re.fullmatch(pattern, path)]
+            is_free = any(re.match(rf"{pattern}[.\[]", path) for pattern, _ in declared if _is_last(pattern, declared))
+            assert is_free or any(kind in kinds.split(" (")[0].split(" or ") for kinds in matching), (path, kind)
+
+
+def _is_last(pattern: str, declared: list[tuple[str, str]]) -> bool:
+    """Whether a field has no declared fields in it, such as a dict of anything."""
+    return not any(other.startswith((f"{pattern}\\.", f"{pattern}\\[")) for other, _ in declared)
 
 
 def test_nothing_of_this_machine_is_in_a_document() -> None:

@@ -144,6 +144,7 @@ def test_usage_errors_are_documents_too(project_dir: Path) -> None:
 def test_wrong_values_are_explained_by_us(project_dir: Path) -> None:
     """Every parameter with bounds or fixed values has its own error, and click's text is never shown."""
     for group in (CommandGroup(), hosts):
+        assert isinstance(group, click.Group)
         for name in group.list_commands(click.Context(group)):
             command = group.get_command(click.Context(group), name)
             assert command is not None

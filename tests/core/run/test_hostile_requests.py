@@ -27,6 +27,7 @@ from subdeck.core.mcp._protocol import encode
 from subdeck.core.paths import Project
 from subdeck.core.permissions.rules import Policy
 from subdeck.core.run.describe import asked as asked_line
+from subdeck.core.run.documents import request_document
 from subdeck.core.run.events import Decision, Event, Field, Request, encode_event
 from subdeck.core.run.inbox import Entry
 from subdeck.core.run.model import LauncherKind, Permissions, RequestKind, Verdict
@@ -35,7 +36,6 @@ from subdeck.core.run.requests import (
     REQUEST_LIMIT,
     is_marked,
     kept_request,
-    request_fields,
     request_hash,
     request_line,
     request_text,
@@ -520,5 +520,5 @@ def test_the_records_have_both(project_dir: Path) -> None:
     """An event has the exact text and, if that is marked, its displayed form."""
     line = json.loads(encode_event(permission(command="ls \x1b]", display="x")))
     assert ("ls \x1b]", "x") == (line["command"], line["display"])
-    fields = request_fields(permission(), "r", "/src")
-    assert (False, request_text(permission(), "/src")) == (fields["marked"], fields["display"])
+    document = request_document(permission(), "r", "/src")
+    assert (False, request_text(permission(), "/src")) == (document.marked, document.display)

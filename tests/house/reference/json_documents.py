@@ -1,17 +1,14 @@
-"""`docs/reference/json.md`: the JSON document of each command, from recorded calls."""
+"""`docs/reference/json.md`: the JSON document of each command, from its class, with a recorded example."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Iterable
-from functools import cache
 from typing import Any
 
-import msgspec
-from subdeck.core.run.model import RunMeta, RunResult
-
-from . import markdown
+from . import markdown, shapes
+from .commands import commands
 from .recording import FILE, Recorded, fields
 
 NAMED_BY_USER = {
@@ -21,27 +18,12 @@ NAMED_BY_USER = {
     "status": ("runs[].artifacts",),
     "wait": ("runs[].artifacts",),
 }
-"""By command: objects whose keys are names, so that only one of them is described."""
-
-OPTIONAL = {
-    **dict.fromkeys(("askedAt", "problem", "version"), "string or null"),
-    **dict.fromkeys(("ahead", "maxMb", "olderThanDays", "silentMs"), "number or null"),
-    "deniedTools": "array or null",
-    "inheritContext": "boolean or null",
-}
-"""Types of fields that are null in every recorded document, and missing in a run's records."""
+"""By command: objects whose keys are names, so that two recordings differ in them."""
 
 LONGEST_LIST, LONGEST_TEXT, MOST_KEYS, FEW = 2, 160, 40, 4
 """Limits of an example."""
 
-OTHERS = {
-    "take-over": ("argv: array of strings", "The command that continues the run interactively."),
-    "hosts doctor": ("ok: boolean; hosts[]: host (string or null), checks[]", "Checks as in `doctor`."),
-    "hosts give-up": ("givenUp: array of strings", "Run ids."),
-    "events": ("channel: string; payload: object", "One document per line, until ctrl-C."),
-    "tool call, tool watch": ("one document per line", "For extensions of parent agents."),
-    "watch, demo, hosts serve, hosts scheduler, hosts try, hosts agent": ("none", "`--json` only changes errors."),
-}
+OTHERS = {"tool call, tool watch": "One document per line, for extensions of parent agents."}
 
 
 def recorded() -> Recorded:
@@ -51,39 +33,37 @@ def recorded() -> Recorded:
 def page() -> str:
     sections = recorded()
     errors = sections.pop("errors")
-    others = markdown.table(
-        ("Command", "Document", "Description"), [(f"`{name}`", *words) for name, words in OTHERS.items()]
-    )
+    names = [command.words.removeprefix("subdeck ") for command in commands()][1:]
+    documents = {name: shape for name, shape in zip(names, map(shapes.of, [*commands()][1:]), strict=True) if shape}
+    silent = [name for name in names if name not in documents and name not in sections and name != "tool"]
+    others = OTHERS | {", ".join(silent): "None: `--json` only changes errors."}
+    table = markdown.table(("Command", "Document"), [(f"`{name}`", words) for name, words in others.items()])
     return markdown.page(
         "JSON documents",
         "Read the output of any command in a script. With `--json` a command prints one JSON document on stdout, and"
-        " an error as one JSON document on stderr. The fields below are those of recorded calls: new fields may be"
-        " added; a field that is there keeps its name and type. Exit codes are in [errors.md](errors.md).",
-        *(_section(name, calls) for name, calls in sections.items()),
-        f"## Other commands\n\n{others}",
-        _section("Errors", errors),
+        " an error as one JSON document on stderr. New fields may be added; a field that is there keeps its name and"
+        " type. Examples are recorded calls. Exit codes are in [errors.md](errors.md).",
+        *(_section(name, documents.get(name), sections.get(name, [])) for name in sorted({*documents, *sections})),
+        f"## Other commands\n\n{table}",
+        _section("Errors", None, errors),
     )
 
 
-def _section(name: str, calls: list[dict[str, Any]]) -> str:
-    heading = name if name == "Errors" else f"subdeck {name}"
-    named = NAMED_BY_USER.get(name, ())
+def _section(name: str, shape: object, calls: list[dict[str, Any]]) -> str:
+    """Return the fields of a command's document, by its class if it has one, and an example."""
+    heading = f"## {name if name == 'Errors' else f'subdeck {name}'}"
+    if shape:
+        table = markdown.table(("Field", "Type", "Description"), shapes.rows(shape))
+    else:
+        table = markdown.table(("Field", "Type"), described([call["document"] for call in calls]))
+    if not calls:
+        return f"{heading}\n\n{table}"
     shown = _shortened(calls[0]["document"])
-    for path in named:
+    for path in NAMED_BY_USER.get(name, ()):
         if isinstance(members := shown.get(path), dict):
             shown[path] = dict(list(members.items())[:FEW])
     example = json.dumps(shown, indent=2, ensure_ascii=False)
-    return "\n\n".join(
-        (
-            f"## {heading}",
-            markdown.table(
-                ("Field", "Type"),
-                [_with_declared(*row) for row in described([call["document"] for call in calls], named)],
-            ),
-            f"Example: `{calls[0]['call']}`",
-            f"```json\n{example}\n```",
-        )
-    )
+    return "\n\n".join((heading, table, f"Example: `{calls[0]['call']}`", f"```json\n{example}\n```"))
 
 
 def described(documents: Iterable[Any], named: Iterable[str] = ()) -> list[tuple[str, str]]:
@@ -107,36 +87,6 @@ def described(documents: Iterable[Any], named: Iterable[str] = ()) -> list[tuple
         (f"`{path}`", " or ".join(sorted(types[path], key=lambda kind: kind == "null")))
         for path in sorted(types, key=place)
     ]
-
-
-def _with_declared(path: str, kinds: str) -> tuple[str, str]:
-    """Return a field with its declared type if every recorded value is null."""
-    name = path.strip("`").rpartition(".")[2]
-    return path, declared().get(name, OPTIONAL.get(name, kinds)) if kinds == "null" else kinds
-
-
-@cache
-def declared() -> dict[str, str]:
-    """Return the types of the fields in a run's records, by name, without ambiguous ones."""
-    types: dict[str, set[str]] = {}
-    _, components = msgspec.json.schema_components((RunMeta, RunResult))
-    for struct in components.values():
-        for name, schema in struct.get("properties", {}).items():
-            camel = re.sub("_(.)", lambda found: found[1].upper(), name)
-            types.setdefault(camel, set()).update(_kinds(schema, components))
-    words = {name: " or ".join(sorted(kinds, key=lambda kind: kind == "null")) for name, kinds in types.items()}
-    return {name: words[name] for name, kinds in types.items() if len(kinds - {"null"}) == 1}
-
-
-def _kinds(schema: dict[str, Any], components: dict[str, Any]) -> set[str]:
-    if "anyOf" in schema:
-        return {kind for one in schema["anyOf"] for kind in _kinds(one, components)}
-    if "$ref" in schema:
-        return _kinds(components[schema["$ref"].rpartition("/")[2]], components)
-    if "enum" in schema:
-        return {"string" if isinstance(word, str) else "number" for word in schema["enum"]}
-    kind = str(schema.get("type", ""))
-    return {"number" if kind == "integer" else kind} if kind else set()
 
 
 def _shortened(value: Any) -> Any:

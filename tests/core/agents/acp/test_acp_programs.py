@@ -19,7 +19,8 @@ from subdeck.core.agents.acp.agent import AGENT
 from subdeck.core.agents.agent import Wanted
 from subdeck.core.engine import Engine
 from subdeck.core.errors import UsageError
-from subdeck.core.run.describe import tokens_used, usage_fields
+from subdeck.core.run.describe import tokens_used
+from subdeck.core.run.documents import usage_document
 from subdeck.core.run.events import Notice, Retry, ToolCall, UsageReported
 from subdeck.core.run.model import NoticeLevel, RunReason, Usage
 from subdeck.core.run.outcome import ChildExit, decide
@@ -214,8 +215,8 @@ def test_a_program_that_is_not_known() -> None:
     facts = stream_of("goose", text("Fine."), ended()).facts
     assert RunReason.DONE is decide(facts, exit=ChildExit(code=0)).reason
     assert "?" == tokens_used(facts.usage)
-    shown = usage_fields(facts.usage)
-    assert [None] * 5 == [shown[name] for name in ("input", "output", "cacheRead", "cacheWrite", "cost")]
+    shown = usage_document(facts.usage)
+    assert [None] * 5 == [shown.input, shown.output, shown.cache_read, shown.cache_write, shown.cost]
     assert "120+" == tokens_used(Usage(input=100, output=20, uncounted=1))
 
 
