@@ -19,7 +19,7 @@ from . import __version__, paths, trust
 from .agent_kinds import KINDS, AgentKind
 from .agents.agent import AgentChoice
 from .agents.choice import AUTO, choose_agent, credentials_of, installed_agents, usual_model
-from .agents.kinds import launching_side
+from .agents.loader import launching_side
 from .agents.program import version_numbers
 from .config.settings import Settings
 from .config.workspace import Workspace, load_settings
@@ -27,7 +27,7 @@ from .errors import AgentUnavailable, SettingsError, SubdeckError
 from .launch.preview import obstacles
 from .presets.catalog import discover
 from .run.describe import size_text
-from .run.mark import check_key
+from .run.signature import check_key
 from .system import cgroup, files, processes
 from .text.plain import one_line
 from .text.shell import shell_word

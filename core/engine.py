@@ -267,7 +267,7 @@ class Engine:
         `apart` searches in a separate process, which can be killed even if the pattern never ends.
         """
         if apart:
-            from .search.apart import search_apart as search
+            from .search.process import search_apart as search
         else:
             from .search.scan import search
 
@@ -287,7 +287,7 @@ class Engine:
         from .project.follower import Follower
 
         def preset_dirs() -> tuple[str, ...]:
-            from .presets.places import preset_places
+            from .presets.sources import preset_places
 
             return tuple(path for place in preset_places(self.workspace) for path in place.directories())
 
@@ -384,9 +384,9 @@ class Engine:
         A finished run continues as a new run, which is launched here. Raises SubdeckError if that is impossible: the
         agent has no such program, or the run keeps no conversation.
         """
+        from .interactive import command, request_by_hand
         from .project.ownership import check_own
         from .project.talk import not_by_hand
-        from .takeover import command, request_by_hand
 
         if paths.is_child():
             raise not_for_agents("trust runs", where=run_id)
@@ -496,7 +496,7 @@ class Engine:
         """Abandon a run on a host that does not return, at the user's request. Raises SubdeckError if it is online or
         has finished.
         """
-        from .project.given_up import give_up
+        from .project.abandoned import give_up
 
         if paths.is_child():
             raise not_for_agents("abandon runs", where=run_id)
@@ -506,7 +506,7 @@ class Engine:
         """Move finished runs to the trash; return their ids. Raises RunBusy for a trusted run that has not finished.
         With `for_good` the caller purges them next, so no undo is recorded.
         """
-        from .project.given_up import not_heard
+        from .project.abandoned import not_heard
         from .work.deletion import delete
 
         wanted = tuple(run_ids)

@@ -12,8 +12,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from .agents.choice import AUTO, choose_agent
+from .agents.installed import KnownAgent, known_agents
 from .agents.login import LoginState
-from .agents.offered import KnownAgent, known_agents
 from .config.edit import add_to_settings
 from .config.settings import Settings
 from .config.workspace import Workspace
@@ -24,7 +24,7 @@ from .models.catalog import INHERIT
 from .paths import agent_dir, user_settings_file
 from .presets.catalog import discover
 from .presets.file import SUFFIX, Preset, parse_preset, read_preset
-from .presets.places import preset_files, project_place
+from .presets.sources import preset_files, project_place
 from .presets.write import bundled_presets, needs_model, place_preset
 from .run.model import PresetSource
 from .text.decoder import UNDECODABLE, decode

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 from subdeck.core.engine import Engine
-from subdeck.core.run.kinds import WorktreeFrom
+from subdeck.core.run.enumerations import WorktreeFrom
 from subdeck.core.spec.request import RunRequest
 from subdeck.tui.app import SubdeckApp
 from subdeck.tui.changes._screen import ChangesScreen

@@ -15,7 +15,7 @@ import pytest
 from msgspec.structs import replace
 from subdeck.core import paths
 from subdeck.core.engine import Engine
-from subdeck.core.run import artifacts, mark, own_copy
+from subdeck.core.run import artifacts, second_copy, signature
 from subdeck.core.run.artifacts import RunnerFacts
 from subdeck.core.run.events import Event, RunStarted
 from subdeck.core.run.model import STATUS_OF, LaunchedBy, RunMeta, RunReason, RunResult
@@ -142,7 +142,7 @@ def wait_until_gone(*pids: int) -> None:
 def write_runner(run_dir: str | Path, facts: RunnerFacts) -> None:
     """Write a run's runner facts, instead of its wrapper."""
     files.write_whole(os.path.join(run_dir, paths.RUNNER), msgspec.json.encode(facts))
-    own_copy.write(str(run_dir), paths.RUNNER, msgspec.json.encode(facts))
+    second_copy.write(str(run_dir), paths.RUNNER, msgspec.json.encode(facts))
 
 
 def make_meta(run_id: str | None = None, **others: Any) -> RunMeta:
@@ -187,7 +187,7 @@ def rewrite_meta(run_dir: str | Path, **fields: Any) -> None:
     path = Path(run_dir, paths.META)
     record = json.loads(path.read_bytes()) | fields
     record.pop("mark", None)
-    path.write_bytes(mark.marked(path.parent.name, json.dumps(record, indent=1).encode()))
+    path.write_bytes(signature.with_signature(path.parent.name, json.dumps(record, indent=1).encode()))
 
 
 def make_snapshot(meta: RunMeta | None = None, status: str = "completed", **fields: Any) -> RunSnapshot:

@@ -18,7 +18,7 @@ from subprocess import PIPE, Popen
 
 from ._handshake import CHUNK, Handshake, Refused, end, write_out
 from ._options import OptionError, choose
-from ._wishes import Wishes
+from ._session_options import Wishes
 
 _READY = b'{"bridge":"ready"}\n'
 

@@ -19,7 +19,7 @@ from acp.schema import AllowedOutcome, DeniedOutcome, PermissionOption, RequestP
 
 from ._dialogue import Asking, Dialogue
 from ._handshake import CHUNK, PROMPT, PROMPT_ID, Handshake, Refused, end, words_of, write_out
-from ._wishes import Wishes
+from ._session_options import Wishes
 
 LARGEST_LINE = 64 * 1024 * 1024
 

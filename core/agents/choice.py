@@ -12,7 +12,7 @@ from ..config.settings import Settings
 from ..errors import AgentUnavailable, nearest
 from ..models.catalog import INHERIT, Catalog, Listing, Model, listed, settings_listing
 from .agent import AgentChoice, Wanted
-from .kinds import launching_side
+from .loader import launching_side
 from .login import UNKNOWN, Login
 from .model_list import ASK_AGAIN_S, TIMEOUT_S, ModelList
 

@@ -17,7 +17,7 @@ import msgspec
 from ..text.decoder import decode
 from ._query import end_all
 from .agent import AgentChoice
-from .offered import refresh_all
+from .installed import refresh_all
 
 
 def refresh_apart(agents: Sequence[AgentChoice], timeout: float, answered: Callable[[], None] = lambda: None) -> None:

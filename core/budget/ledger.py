@@ -18,7 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from .. import paths
-from ..run import own_copy
+from ..run import second_copy
 from ..run.describe import moment
 from ..run.events import UsageReported
 from ..run.fold import add_usage
@@ -164,7 +164,7 @@ def _is_dead(entry: Entry) -> bool:
     if os.path.lexists(os.path.join(run_dir, paths.PERMIT)):
         return False  # it may still run on its host, even if no process here vouches for it
     if os.path.isdir(run_dir):
-        return _is_free(own_copy.lock_of(run_dir))
+        return _is_free(second_copy.lock_of(run_dir))
     at = moment(entry.at)
     is_old = at is None or time.time() - at.timestamp() > UNBORN_S
     return is_old or (entry.launcher is not None and entry.launcher.is_gone)

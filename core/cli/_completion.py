@@ -225,7 +225,7 @@ def _agents(_: click.Context, __: str) -> Found:
 
 def _models(ctx: click.Context, _: str) -> Found:
     """Yield the models that are known of the agent that is named, or of all that are installed, and the roles."""
-    from ..agents.offered import agents_of, models_of
+    from ..agents.installed import agents_of, models_of
     from ..engine import Engine
 
     settings = Engine.open(readonly=True).settings
@@ -244,7 +244,7 @@ def _checks(_: click.Context, __: str) -> Found:
 
 
 def _runners(_: click.Context, __: str) -> Found:
-    from ..run.kinds import RunnerKind
+    from ..run.enumerations import RunnerKind
 
     return _plain(map(str, RunnerKind))
 

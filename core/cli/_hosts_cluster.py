@@ -12,9 +12,9 @@ from importlib.util import find_spec
 
 import click
 
+from ..config.effective_hosts import keys_dir, keys_in
 from ..config.files import user_hosts
 from ..config.host_settings import HostsSettings, TlsFiles, is_address, is_loopback, split_address
-from ..config.hosts_in_force import keys_dir, keys_in
 from ..errors import RunnerUnavailable, UsageError
 from ..paths import spool_dir
 from ..system import files

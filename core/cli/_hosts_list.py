@@ -9,12 +9,12 @@ from datetime import UTC, datetime
 from msgspec import structs
 
 from ..agent_kinds import bundled
+from ..config.effective_hosts import effective_hosts, ssh_addresses
 from ..config.host_settings import needs_words
-from ..config.hosts_in_force import hosts_in_force, ssh_addresses
 from ..engine import Engine
 from ..paths import now_iso, user_settings_file
 from ..run.describe import ago, runs_word, size_text
-from ..run.hosts import HostState, HostStates, read_host_states
+from ..run.placement import HostState, HostStates, read_host_states
 from ..runners.hosts import has_relay
 from ..text.column import Column
 from ..text.plain import one_line
@@ -72,7 +72,7 @@ def hosts_list() -> Output[HostList]:
 
 def _text(engine: Engine, states: HostStates) -> Iterator[Piece]:
     if not states.hosts and not states.faults:
-        is_set = hosts_in_force(engine.settings.hosts).is_set
+        is_set = effective_hosts(engine.settings.hosts).is_set
         yield "No hosts are online." if is_set else EMPTY.format(file=one_line(user_settings_file()))
     if states.hosts:
         yield rows(states.hosts)
@@ -83,7 +83,7 @@ def _text(engine: Engine, states: HostStates) -> Iterator[Piece]:
 
 def known_hosts(engine: Engine) -> tuple[HostStates, bool]:
     """Return the hosts, and whether a relay keeps them up to date. Otherwise, they were asked just now."""
-    settings = hosts_in_force(engine.settings.hosts)
+    settings = effective_hosts(engine.settings.hosts)
     told = read_host_states(engine.project, ssh_addresses(settings))
     if told is not None and has_relay(engine.project):
         return told, True

@@ -11,8 +11,8 @@ import click
 from .. import paths
 from ..agents.agent import AgentChoice
 from ..agents.choice import catalog_of, installed_agents, model_list
+from ..agents.installed import AgentModels, context_words, due, models_of, price_words
 from ..agents.model_list import TIMEOUT_S, KeptList, not_saved
-from ..agents.offered import AgentModels, context_words, due, models_of, price_words
 from ..config.host_settings import needs_words
 from ..config.settings import Settings
 from ..engine import Engine

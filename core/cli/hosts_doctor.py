@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import click
 from msgspec.structs import replace
 
-from ..config.hosts_in_force import hosts_in_force
+from ..config.effective_hosts import effective_hosts
 from ..doctor import SYMBOLS, Check, State
 from ..engine import Engine
 from ..errors import RunnerUnavailable
@@ -42,7 +42,7 @@ def doctor(host: str) -> Output[HostsReport]:
     from ..hosts.survey import survey
 
     settings = Engine.open().settings
-    settings = replace(settings, hosts=hosts_in_force(settings.hosts))
+    settings = replace(settings, hosts=effective_hosts(settings.hosts))
     if not settings.hosts.is_set:
         raise RunnerUnavailable(
             "no hosts to check",

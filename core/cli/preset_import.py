@@ -14,8 +14,8 @@ from ..errors import ContentError, PresetError
 from ..launch.preview import check_preset
 from ..paths import agent_dir
 from ..presets.file import Preset
-from ..presets.places import FORMS, form_and_agent, form_of, project_place
 from ..presets.recognition import recognised_form
+from ..presets.sources import FORMS, form_and_agent, form_of, project_place
 from ..presets.write import place_copy
 from ..run.model import PresetSource
 from ..text.plain import one_line

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from ..engine import Engine
-from ..run.costs import HEADINGS, CostSheet, cost_sheet, remarks, sections, total_row
+from ..run.cost_sheet import HEADINGS, CostSheet, cost_sheet, remarks, sections, total_row
 from ..text.column import Column
 from ._command import command
 from ._table import table

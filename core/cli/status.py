@@ -25,8 +25,8 @@ from ..run.documents import (
     request_document,
     usage_document,
 )
-from ..run.hosts import Place
 from ..run.model import MOST_SECONDS, RunMeta, RunReason, RunResult, RunStatus
+from ..run.placement import Place
 from ..run.snapshot import Counts, Queued, Running, RunSnapshot
 from ..text.plain import one_line
 from ._command import Document, command, merged
@@ -203,10 +203,13 @@ def wait(refs: tuple[str, ...], timeout: float | None, strict: bool) -> Output[W
     def document() -> Waited:
         return Waited(bool(open_runs), tuple(_run_document(engine, run, run.changes) for run in runs))
 
+    def text() -> Iterator[Piece]:
+        yield rows(runs)
+
     unfinished = "1 run has" if len(runs) == 1 else f"{len(open_runs)} of {len(runs)} runs have"
     return Output(
         document,
-        (rows(runs),),
+        text(),
         TIMED_OUT if open_runs else worst(runs, strict=strict),
         note=f"subdeck: {unfinished} not finished after {timeout:g} s" if open_runs else "",
         is_done=True,

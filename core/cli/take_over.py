@@ -7,10 +7,10 @@ import time
 
 from ..engine import Engine
 from ..errors import UsageError
+from ..interactive import take_over as continue_interactively
 from ..run.model import Verdict
 from ..run.requests import FINISH_HERE
 from ..run.snapshot import RunSnapshot
-from ..takeover import take_over as continue_interactively
 from ._command import Document, command, is_json
 from ._options import run_argument
 from .output import Output, is_terminal, note, say

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 
 from ..errors import UsageError
-from ..run.kinds import MOST_SECONDS
+from ..run.enumerations import MOST_SECONDS
 from ..text.decoder import UNDECODABLE, fit
 from ..text.plain import one_line
 from .values import Count, Duration, ProjectMay, Setting, Spelling, Switch, Texts, Variable

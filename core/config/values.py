@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from ..errors import ContentError, UsageError
-from ..run.kinds import MOST_SECONDS, WorktreeFrom
+from ..run.enumerations import MOST_SECONDS, WorktreeFrom
 from ..text.decoder import UNDECODABLE, fit
 from ..text.plain import one_line
 from .yaml_tree import Fields, Items, Node, Text

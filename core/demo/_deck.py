@@ -24,7 +24,6 @@ from ..run.events import (
     UsageReported,
     encode_event,
 )
-from ..run.mark import marked
 from ..run.model import (
     STATUS_OF,
     Group,
@@ -38,6 +37,7 @@ from ..run.model import (
     RunResult,
     Usage,
 )
+from ..run.signature import with_signature
 from ..system import files
 from ..system.directory import opened
 from ..work.attribution import changes_by_tools
@@ -224,7 +224,11 @@ class MadeDeck:
         )
         record = msgspec.json.format(msgspec.json.encode(made), indent=1)
         self._runs.make(made.run_id)
-        known = {paths.META: marked(made.run_id, record), paths.PROMPT: task.encode(), paths.EVENTS: b"".join(lines)}
+        known = {
+            paths.META: with_signature(made.run_id, record),
+            paths.PROMPT: task.encode(),
+            paths.EVENTS: b"".join(lines),
+        }
         self._write(made.run_id, known)
         result = RunResult(
             run_id=made.run_id,

@@ -16,7 +16,7 @@ from msgspec import Struct
 from .. import paths
 from ..errors import SubdeckError
 from ..run import artifacts
-from ..run.kinds import Period
+from ..run.enumerations import Period
 from ..run.proven import has_result
 from ..system import files
 from ..system.directory import Directory, opened

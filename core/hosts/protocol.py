@@ -11,7 +11,7 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 from msgspec import Meta, Struct
 
-from ..run.kinds import Cost, Period, Whole
+from ..run.enumerations import Cost, Period, Whole
 from ..text.decoder import UNDECODABLE, unpack
 from ..text.plain import one_line
 

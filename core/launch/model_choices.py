@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from ..agents.agent import AgentChoice
 from ..agents.choice import choose_agent, model_list, offers, usual_model
-from ..agents.offered import PATIENCE_S, agents_of, context_words, due, models_of, price_words
+from ..agents.installed import PATIENCE_S, agents_of, context_words, due, models_of, price_words
 from ..config.settings import Settings
 from ..errors import AgentUnavailable
 from ..models.catalog import INHERIT, settings_listing

@@ -30,7 +30,6 @@ from ..presets.catalog import Preset, PresetCatalog, discover
 from ..project.ownership import check_own
 from ..run.artifacts import read_result
 from ..run.changes import CheckCommand, WorktreePlan
-from ..run.mark import check_key
 from ..run.model import (
     Group,
     InheritedContext,
@@ -46,13 +45,14 @@ from ..run.model import (
 )
 from ..run.outcome import INSTRUCTION
 from ..run.prices import Price, price_of
+from ..run.signature import check_key
 from ..run.tool_policy import checked_tools, resolve_tools, with_finalize, without
 from ..runners.process import usable_runner
 from ..spec.layers import ResolvedSpec, resolve
 from ..spec.request import RunRequest
 from ..text.plain import one_line
+from ._eligible_hosts import NONE_HERE, Placement, placement, refuse_conversation, refuse_worktree
 from ._inherit import Inherited, inherit_from, prompt_with_context
-from ._placement import NONE_HERE, Placement, placement, refuse_conversation, refuse_worktree
 from .child_session import OURS, ChildSession, Keeper, directory_of, own_session, sticky_session
 from .model import ResolvedModel, inherits, resolve_model, wanted_model
 

@@ -14,7 +14,7 @@ from ..config.yaml_tree import check_size, decode
 from ..errors import ContentError, SubdeckError, UsageError
 from ..presets.catalog import PresetCatalog, Tier, parsed_in, tiers
 from ..presets.file import SUFFIX, Preset, name_line
-from ..presets.places import Place, place_of, preset_places
+from ..presets.sources import Place, place_of, preset_places
 from ..presets.write import stem_of
 from ..run.changes import WorktreePlan
 from ..run.model import Limits, Permissions, PresetSource, Tools, WorktreeFrom

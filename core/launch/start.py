@@ -15,7 +15,7 @@ from ..config.settings import Settings
 from ..errors import LaunchError, SubdeckError
 from ..project.queue import read_state
 from ..project.trash import hold_file, remove_unborn
-from ..run import artifacts, own_copy
+from ..run import artifacts, second_copy
 from ..run.changes import CheckCommand
 from ..run.environment import OTHER_REPOSITORY, for_wrapper
 from ..run.model import RunMeta, RunnerKind
@@ -281,7 +281,7 @@ def _take_back(launching: _Launching) -> None:
     if not (os.path.exists(os.path.join(launching.run_dir, paths.RUNNER)) or has_result(launching.run_dir)):
         files.remove(launching.activity_file)
         files.remove_tree(launching.run_dir)
-        own_copy.remove(launching.run_dir)
+        second_copy.remove(launching.run_dir)
     launching.release()
 
 

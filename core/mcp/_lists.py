@@ -13,7 +13,7 @@ from ..delegation.schema import SEND, STATUS, ToolSpec, tools_for
 from ..engine import Engine
 from ..errors import AgentUnavailable, SubdeckError, UsageError, reason
 from ..presets.catalog import Preset, PresetCatalog
-from ..presets.places import preset_places
+from ..presets.sources import preset_places
 from ..project.follower import watch
 from ..system.log import log_fault
 from ..text.plain import one_line

@@ -12,7 +12,7 @@ from ..errors import ContentError, PresetError, nearest
 from ..run.model import PresetSource
 from ..text.plain import one_line
 from .file import SUFFIX, Preset, PresetProblem, parse_preset, problem_of, read_preset
-from .places import BUNDLED, Place, form_of, preset_places
+from .sources import BUNDLED, Place, form_of, preset_places
 
 
 class PresetCatalog(Struct, frozen=True):

@@ -7,7 +7,7 @@ import os
 from ..errors import ContentError, PresetError
 from .file import SUFFIX
 from .forms.form import read_frontmatter
-from .places import FORMS, form_of
+from .sources import FORMS, form_of
 
 _DIRECTORIES = {".claude": "claude", ".codex": "codex", ".opencode": "opencode", "opencode": "opencode"}
 """Agent directories of the programs, in a project or in the home directory."""

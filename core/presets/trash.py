@@ -22,7 +22,7 @@ from ..system import files
 from ..system.directory import opened
 from ..text.plain import one_line
 from .file import SUFFIX
-from .places import FORMS
+from .sources import FORMS
 
 KEPT = 30 * 24 * 3600.0
 """Seconds that a deleted preset can be restored."""

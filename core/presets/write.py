@@ -23,7 +23,7 @@ from ..system import files
 from ..text.plain import one_line
 from .fields import DENYING
 from .file import NAME_LIMIT, SUFFIX, Preset, check_name, parse_preset, read_preset
-from .places import BUNDLED, preset_files
+from .sources import BUNDLED, preset_files
 from .text import frontmatter_span, read_preset_text, without_blank_ends
 
 _WORKTREE: dict[WorktreeFrom, bool] = {WorktreeFrom.FILES: True, WorktreeFrom.NONE: False}

@@ -16,7 +16,7 @@ from enum import Enum
 
 from .. import paths
 from ..errors import SubdeckError
-from ..run import artifacts, own_copy
+from ..run import artifacts, second_copy
 from ..run.artifacts import RunnerFacts
 from ..run.events import RunStarted
 from ..run.model import StopReason, StopRequest, newer_schema
@@ -28,7 +28,7 @@ from ..runners.hosts import see_to_relay
 from ..system import cgroup, files, processes, termination
 from ..system.directory import RefusedError
 from ..system.line_file import MOST_HELD
-from ._remains import Remains
+from ._lost_result import Remains
 from .ownership import check_own, is_own
 
 _WRAPPERS = frozenset({"subdeck.core.wrapper", standby.OPTION, forker.OPTION})
@@ -77,7 +77,7 @@ def reconcile(
     try:
         if not is_own(run_dir, certain=True):
             return Proof.FOREIGN if files.exists(run_dir) else Proof.GONE
-        if by is not None and not os.path.lexists(own_copy.lock_of(run_dir)):
+        if by is not None and not os.path.lexists(second_copy.lock_of(run_dir)):
             if _has_wrapper(run_id, run_dir):
                 return Proof.ALIVE  # its lock was removed; it makes another
             flags |= os.O_CREAT
@@ -92,7 +92,7 @@ def reconcile(
         if _has_wrapper(run_id, run_dir):
             return Proof.ALIVE  # it holds a different lock
         if not os.path.lexists(run_dir):
-            own_copy.remove(run_dir)
+            second_copy.remove(run_dir)
             return Proof.GONE  # it was removed, and no process works in it
         facts = artifacts.read_runner(run_dir, certain=True)
         if by is None or not _may_be_finished(run_dir, facts, is_sole):
@@ -152,7 +152,7 @@ def _finish(project: paths.Project, run_id: str, by: str, facts: RunnerFacts | N
 
 def _open_lock(run_dir: str, flags: int) -> int:
     """Open a run's lock; read-only if it cannot be written, which is enough to lock it. Raises OSError."""
-    path = own_copy.lock_of(run_dir)
+    path = second_copy.lock_of(run_dir)
     try:
         return files.open_file(path, flags)
     except OSError as error:
@@ -166,7 +166,7 @@ def _is_replaced(lock: int, run_dir: str) -> bool:
     also found the run without a holder. Raises OSError.
     """
     try:
-        return not os.path.samestat(os.lstat(own_copy.lock_of(run_dir)), os.fstat(lock))
+        return not os.path.samestat(os.lstat(second_copy.lock_of(run_dir)), os.fstat(lock))
     except FileNotFoundError:
         return False
 
@@ -177,7 +177,7 @@ def _unknown_or_gone(run_dir: str) -> Proof:
             return Proof.FINISHED  # it has just ended, which removed its second copy
         os.lstat(f"{run_dir}/.")
     except (FileNotFoundError, NotADirectoryError):
-        return Proof.UNKNOWN if own_copy.exists(run_dir) else Proof.GONE
+        return Proof.UNKNOWN if second_copy.exists(run_dir) else Proof.GONE
     except OSError:
         pass
     return Proof.UNKNOWN
@@ -389,7 +389,7 @@ def _take(lock: int, run_dir: str, patience: float) -> bool:
     """
     deadline = time.monotonic() + patience
     while True:
-        turn = files.open_directory(own_copy.place_of(run_dir))
+        turn = files.open_directory(second_copy.place_of(run_dir))
         try:
             with contextlib.suppress(OSError):  # some network file systems cannot lock directories
                 files.lock(turn)

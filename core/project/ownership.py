@@ -9,9 +9,9 @@ from msgspec import structs
 
 from .. import paths
 from ..errors import SubdeckError
-from ..run import artifacts, mark
-from ..run.mark import Verifier
+from ..run import artifacts, signature
 from ..run.model import RunMeta
+from ..run.signature import Verifier
 from ..system import files
 from ..system.directory import opened
 
@@ -36,10 +36,10 @@ def why_foreign(run_dir: str) -> str:
         return f"it belongs to another user (uid {owner})"
     if fault := artifacts.fault_of(run_dir, paths.META):
         return fault
-    if not mark.is_mark_there(artifacts.read_bytes(run_dir, paths.META)):
+    if not signature.has_signature(artifacts.read_bytes(run_dir, paths.META)):
         return "it has no signature: an earlier subdeck or another program created it"
     try:
-        if mark.read_key() is None:
+        if signature.read_key() is None:
             return f"no key to check its signature ({paths.key_file()})"
     except SubdeckError as error:
         return error.what

@@ -48,7 +48,7 @@ def _content(directory: Directory, slots: str, name: str) -> bytes | None:
     """Return the content of a file by the user; None if it is missing, or came with a checkout."""
     if not directory.has(name):
         return None
-    from ..run.mark import content_if_signed
+    from ..run.signature import content_if_signed
 
     try:
         return content_if_signed(_about(slots, name), directory.read(name))
@@ -74,7 +74,7 @@ def write_order(slots: str, run_ids: Iterable[str]) -> None:
 
 
 def _write(slots: str, name: str, content: bytes) -> None:
-    from ..run.mark import signed
+    from ..run.signature import signed
 
     path = os.path.join(slots, PROJECT, name)
     file = signed(_about(slots, name), content)

@@ -15,10 +15,10 @@ from msgspec.structs import replace
 
 from .. import paths
 from ..errors import SubdeckError, UnknownRun
-from ..run import artifacts, own_copy
-from ..run.mark import Verifier
+from ..run import artifacts, second_copy
 from ..run.model import SCHEMA_VERSION, RunMeta, RunnerKind, RunReason, RunResult, RunStatus
 from ..run.proven import has_result
+from ..run.signature import Verifier
 from ..run.snapshot import Counts, Ended, Queued, RunSnapshot
 from ..system import files
 from ..system.directory import Directory, opened
@@ -27,8 +27,8 @@ from .ownership import check_own, ring
 from .queue import moved, read_state, write_order
 
 if TYPE_CHECKING:
-    from ..run.hosts import Place
     from ..run.open_run import OpenRun
+    from ..run.placement import Place
     from .liveness import WrapperWatch
 
 MESSAGE_LENGTH = 300
@@ -123,7 +123,7 @@ class Registry:
 
     def names(self) -> list[str]:
         """Return the ids of the runs on disk, newest first."""
-        copied = self._named(own_copy.run_ids(self._project.runs))  # also those whose directories are missing
+        copied = self._named(second_copy.run_ids(self._project.runs))  # also those whose directories are missing
         return sorted({*self._listed(self._project.runs), *copied}, reverse=True)
 
     def active_names(self) -> list[str]:
@@ -367,7 +367,7 @@ def _settle_remote(run: OpenRun, run_dir: str) -> None:
 
     A run without a permit has not started anywhere.
     """
-    from ..run.hosts import has_permit
+    from ..run.placement import has_permit
 
     if run.is_elsewhere and not run.unwritable and not has_permit(run_dir):
         run.is_elsewhere = False
@@ -376,7 +376,7 @@ def _settle_remote(run: OpenRun, run_dir: str) -> None:
 
 def _of_host(run_dir: str, result: RunResult) -> tuple[Place | None, RunStatus | None]:
     """Return where a remote run was, and the status that its host reported after it had been abandoned."""
-    from ..run.hosts import read_place
+    from ..run.placement import read_place
 
     late = artifacts.read_late_result(run_dir) if result.reason is RunReason.LOST else None
     return read_place(run_dir), late and late.status
@@ -489,7 +489,7 @@ def queue_line(meta: RunMeta) -> str:
 
 
 def _is_unfinished(run_dir: str) -> bool:
-    return (os.path.isdir(run_dir) or own_copy.exists(run_dir)) and not has_result(run_dir)
+    return (os.path.isdir(run_dir) or second_copy.exists(run_dir)) and not has_result(run_dir)
 
 
 def _turn(meta: RunMeta, place: Mapping[str, int]) -> tuple[int, str, int, str]:

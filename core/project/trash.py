@@ -13,9 +13,9 @@ from msgspec import Struct, structs
 from .. import paths
 from ..config.settings import Retention
 from ..errors import RunBusy, SubdeckError, UnknownRun, UsageError
-from ..run import artifacts, own_copy
-from ..run.mark import Verifier
+from ..run import artifacts, second_copy
 from ..run.proven import has_result
+from ..run.signature import Verifier
 from ..system import files
 from ..system.directory import Directory, RefusedError, opened
 from ..text.plain import one_line
@@ -52,7 +52,7 @@ def delete(project: paths.Project, run_ids: Iterable[str]) -> tuple[str, ...]:
                 runs.rename(run_id, trash, run_id)
                 trash.touch(run_id)
             moved.append(run_id)
-            own_copy.remove(run_dir)
+            second_copy.remove(run_dir)
         except FileNotFoundError:
             continue  # another process removed it
         except OSError as error:
@@ -301,9 +301,9 @@ def remove_unborn(project: paths.Project, older_than_s: float = UNBORN_S) -> int
     """Remove such directories older than `older_than_s` that no process holds, and second copies of ended runs; return
     the number of directories.
     """
-    for run_id in own_copy.run_ids(project.runs):
+    for run_id in second_copy.run_ids(project.runs):
         if has_result(project.run_dir(run_id)):
-            own_copy.remove(project.run_dir(run_id))
+            second_copy.remove(project.run_dir(run_id))
     oldest = time.time() - older_than_s
     try:
         with opened(project.runs) as runs:

@@ -17,8 +17,7 @@ from ..errors import LaunchError
 from ..system import files
 from ..system.directory import Directory, RefusedError, opened
 from ..text.decoder import UNDECODABLE, decode, decoded, why
-from . import own_copy, proven
-from .mark import Verifier, marked
+from . import proven, second_copy
 from .model import (
     SCHEMA_VERSION,
     STATUS_OF,
@@ -35,6 +34,7 @@ from .model import (
     newer_schema,
 )
 from .repair import move_forged
+from .signature import Verifier, with_signature
 
 T = TypeVar("T")
 Record = TypeVar("Record", RunMeta, RunResult)
@@ -162,13 +162,13 @@ def owned_record(runs: Directory, run_id: str, verifier: Verifier) -> tuple[byte
 
 def _copied_record(run_dir: str, record: bytes, verifier: Verifier) -> tuple[bytes, bool]:
     """Return the second copy of a record if it is this user's, and True; otherwise the given record, and False."""
-    copied = own_copy.read(run_dir, paths.META)
-    return (copied, True) if verifier.is_marked(os.path.basename(run_dir), copied) else (record, False)
+    copied = second_copy.read(run_dir, paths.META)
+    return (copied, True) if verifier.is_record_signed(os.path.basename(run_dir), copied) else (record, False)
 
 
 def _safe_record(run_dir: str, name: str, *, certain: bool = False) -> bytes:
     """Read a record of an unfinished run from its second copy if there is one, otherwise from its file."""
-    return own_copy.read(run_dir, name) or read_bytes(run_dir, name, certain=certain)
+    return second_copy.read(run_dir, name) or read_bytes(run_dir, name, certain=certain)
 
 
 def read_bytes(run_dir: str, name: str, *, certain: bool = False) -> bytes:
@@ -219,7 +219,7 @@ def read_finished(runs: Directory, run_id: str, verifier: Verifier) -> tuple[Run
     if result is None:
         return None
     is_own = verifier.is_own(run_id, record, status.st_uid)
-    if not is_own and own_copy.exists(run_dir):
+    if not is_own and second_copy.exists(run_dir):
         return None  # not finished: this result was tampered with
     meta = _meta(run_dir, record) or unreadable_meta(run_dir)
     if is_own and meta.result_signed and not proven.is_sealed(run_id, paths.RESULT, result_record, verifier):
@@ -232,7 +232,7 @@ def standing(runs: Directory, run_id: str, verifier: Verifier) -> tuple[bool, bo
     status, (record, result) = runs.read_inside(run_id, paths.META, paths.RESULT)
     run_dir = f"{runs.path}/{run_id}"
     if not verifier.is_own(run_id, record, status.st_uid):
-        is_copied = own_copy.exists(run_dir)
+        is_copied = second_copy.exists(run_dir)
         return not is_copied, not is_copied
     return False, not proven.is_flagged(record) or proven.is_sealed(run_id, paths.RESULT, result, verifier)
 
@@ -365,7 +365,7 @@ def decode_activity(content: bytes) -> ActivityRecord | None:
 def write_stop(run_dir: str, request: StopRequest) -> None:
     """Write a stop request, also into the second copy. Raises OSError if neither can be written."""
     record = proven.sealed(run_dir, paths.STOP, _pretty(request))
-    is_copied = own_copy.write(run_dir, paths.STOP, record)
+    is_copied = second_copy.write(run_dir, paths.STOP, record)
     try:
         if is_copied:
             move_forged(run_dir, paths.STOP)
@@ -397,7 +397,7 @@ def write_result(run_dir: str, result: RunResult) -> bool:
             if not proven.reject_result(run_dir):
                 return False
         else:
-            own_copy.remove(run_dir)
+            second_copy.remove(run_dir)
             return True
 
 
@@ -425,7 +425,7 @@ def publish_result(run_dir: str) -> bool:
                     directory.discard(PREPARED)
                     return False
             else:
-                own_copy.remove(run_dir)
+                second_copy.remove(run_dir)
                 return True
 
 
@@ -453,7 +453,9 @@ def create_run(runs: str, meta: RunMeta, prompt: str) -> int:
     """
     hidden = os.path.join(runs, f".{meta.run_id}")
     try:
-        record = marked(meta.run_id, _pretty(meta))  # first: this can fail before anything is written to the project
+        record = with_signature(
+            meta.run_id, _pretty(meta)
+        )  # first: this can fail before anything is written to the project
         with opened(runs, make=True) as directory:
             directory.make(os.path.basename(hidden))
         lock = files.open_lock(os.path.join(hidden, paths.LOCK))
@@ -488,7 +490,7 @@ def create_run(runs: str, meta: RunMeta, prompt: str) -> int:
 
 def rewrite_meta(run_dir: str, meta: RunMeta) -> None:
     """Rewrite the record of a run with this user's signature. Raises OSError, and SubdeckError without a key."""
-    record = marked(meta.run_id, _pretty(meta))
+    record = with_signature(meta.run_id, _pretty(meta))
     files.write_whole(os.path.join(run_dir, paths.META), record, durable=True)
 
 

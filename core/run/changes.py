@@ -8,7 +8,7 @@ import os
 from msgspec import Struct
 
 from ..text.plain import one_line
-from .kinds import ExitCode, OpenEnum, Period, Whole
+from .enumerations import ExitCode, OpenEnum, Period, Whole
 
 
 class FileStatus(OpenEnum):

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from ..text.plain import one_line, plain
 from .changes import Changes
-from .costs import money
+from .cost_sheet import money
 from .describe import (
     NOTHING,
     activity,

@@ -11,8 +11,8 @@ from ..paths import EVENTS
 from ..text.plain import one_line, shortened
 from ..text.visible import recounted
 from .changes import CheckResult
-from .hosts import PlaceState
 from .model import Limits, Permissions, PromptMode, RunReason, RunStatus, Usage, WaitsFor, newer_schema
+from .placement import PlaceState
 from .prices import dollars
 from .requests import request_line
 from .snapshot import Checking, Counts, Ended, Queued, Running, RunSnapshot

@@ -16,9 +16,9 @@ from msgspec import Struct
 from .. import paths
 from ..system import files
 from ..text.decoder import UNDECODABLE, decode
-from . import own_copy
-from .mark import Verifier, marked
+from . import second_copy
 from .model import Verdict
+from .signature import Verifier, with_signature
 
 LONGEST_TEXT = 1024 * 1024
 """Bytes of a message, as UTF-8."""
@@ -111,7 +111,7 @@ def pass_on(run_dir: str, entry: Entry) -> bool:
 
 def _places(run_dir: str) -> list[str]:
     """Return the directories with an inbox of a run: its second copy, which is used first, and its own."""
-    copied = own_copy.directory_of(run_dir)
+    copied = second_copy.directory_of(run_dir)
     return [copied, run_dir] if os.path.isdir(f"{copied}/{paths.INBOX}") else [run_dir]
 
 
@@ -121,7 +121,7 @@ def _leave(run_dir: str, entry: Entry) -> None:
     # Written outside first: if the inbox is closed by now, the rename fails.
     beside = os.path.join(place, f".inbox.{entry.id}")
     record = msgspec.json.format(msgspec.json.encode(entry), indent=1)
-    files.write_new(beside, marked(_about(run_dir), record))
+    files.write_new(beside, with_signature(_about(run_dir), record))
     try:
         files.rename(beside, os.path.join(place, paths.INBOX, name))
     except FileNotFoundError:
@@ -159,7 +159,7 @@ class Inbox:
             except OSError:
                 continue
             entry = _decoded(content, os.path.basename(path))
-            is_ours = self._verifier.is_marked(_about(self._run_dir), content)
+            is_ours = self._verifier.is_record_signed(_about(self._run_dir), content)
             if entry is None or not is_ours or entry.id in self._taken:
                 self._broken.add(path)
             else:

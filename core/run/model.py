@@ -8,7 +8,7 @@ from msgspec import Struct
 from ..agent_kinds import is_interactive, kind_of
 from ..text.plain import one_line
 from .changes import Changes, CheckResult, WorktreePlan
-from .kinds import (
+from .enumerations import (
     LARGEST as LARGEST,
     MOST_SECONDS as MOST_SECONDS,
     STATUS_OF as STATUS_OF,

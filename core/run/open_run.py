@@ -17,8 +17,8 @@ from .artifacts import ActivityRecord, decode_activity
 from .describe import moment, unreadable_lines
 from .events import Event, EventTail, HandedBack, Retry, RunEnded, RunStarted, TakenOver
 from .fold import Fold, OpenCalls
-from .hosts import Place, PlaceReader, PlaceState
 from .model import RunMeta, RunnerKind, WaitsFor
+from .placement import Place, PlaceReader, PlaceState
 from .snapshot import Checking, Queued, Running, RunSnapshot
 
 ACTIVITY_BYTES = 16 * 1024

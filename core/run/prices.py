@@ -2,7 +2,7 @@
 
 from msgspec import Struct
 
-from .kinds import Cost
+from .enumerations import Cost
 
 PER = 1_000_000
 """Number of tokens that a price is for."""

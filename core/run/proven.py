@@ -17,8 +17,8 @@ from .. import paths
 from ..errors import SubdeckError
 from ..system import files
 from ..system.directory import Directory, RefusedError, opened
-from . import own_copy
-from .mark import Verifier, marked, signature_of
+from . import second_copy
+from .signature import Verifier, signature_of, with_signature
 
 TYPE_CHECKING = False  # as typing's
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ _FLAG = b'\n "resultSigned": true'
 def sealed(run_dir: str, name: str, record: bytes) -> bytes:
     """Return a record of a run, signed for that file; unchanged if there is no usable key."""
     try:
-        return marked(_about(run_dir, name), record)
+        return with_signature(_about(run_dir, name), record)
     except SubdeckError:
         return record
 
@@ -60,8 +60,8 @@ def _words(end: RunResult | RunEnded) -> bytes:
 
 def wants_seals(run_dir: str, verifier: Verifier | None = None) -> bool:
     """Return whether a run's records count only with the signature."""
-    meta = own_copy.read(run_dir, paths.META) or files.content(f"{run_dir}/{paths.META}")
-    return is_flagged(meta) and (verifier or Verifier()).is_marked(os.path.basename(run_dir), meta)
+    meta = second_copy.read(run_dir, paths.META) or files.content(f"{run_dir}/{paths.META}")
+    return is_flagged(meta) and (verifier or Verifier()).is_record_signed(os.path.basename(run_dir), meta)
 
 
 def is_flagged(meta: bytes) -> bool:
@@ -71,7 +71,7 @@ def is_flagged(meta: bytes) -> bool:
 
 def is_sealed(run_id: str, name: str, record: bytes, verifier: Verifier) -> bool:
     """Return whether a record has this user's signature for that file of that run."""
-    return verifier.is_marked(f"{run_id} {name}", record)
+    return verifier.is_record_signed(f"{run_id} {name}", record)
 
 
 def counts(run_dir: str, name: str, record: bytes, verifier: Verifier | None = None) -> bool:
@@ -87,7 +87,7 @@ def has_result(run_dir: str, *, certain: bool = False) -> bool:
 
 def has_stop(run_dir: str) -> bool:
     """Return whether someone asked a run to stop."""
-    return bool(own_copy.read(run_dir, paths.STOP)) or _has(run_dir, paths.STOP, False)
+    return bool(second_copy.read(run_dir, paths.STOP)) or _has(run_dir, paths.STOP, False)
 
 
 def _has(run_dir: str, name: str, certain: bool) -> bool:
@@ -106,7 +106,7 @@ def _has(run_dir: str, name: str, certain: bool) -> bool:
     except (FileNotFoundError, RefusedError):
         return False
     except OSError as error:
-        if error.errno == errno.EACCES and own_copy.exists(run_dir):
+        if error.errno == errno.EACCES and second_copy.exists(run_dir):
             return False  # not subdeck's result: that is readable, and removes the copy
         if certain:
             raise

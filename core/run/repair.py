@@ -11,7 +11,7 @@ import time
 
 from .. import paths
 from ..system.directory import Directory, RefusedError, opened, regain_way
-from . import own_copy, proven
+from . import proven, second_copy
 
 _WRITING_S = 0.2
 """Seconds that writing a stop request takes at most, first into the copy and then beside the other records."""
@@ -25,14 +25,14 @@ _KEPT = (
 
 def let_in(run_dir: str) -> None:
     """Restore subdeck's permissions on the directory of an unfinished run if something removed them."""
-    if not own_copy.exists(run_dir):
+    if not second_copy.exists(run_dir):
         return
     try:
         was_out = regain_way(run_dir)
     except OSError:
         return  # the next use of the directory reports the error
     if was_out:
-        own_copy.say(run_dir, _CLOSED)
+        second_copy.say(run_dir, _CLOSED)
 
 
 def restore(run_dir: str) -> list[str]:
@@ -42,7 +42,7 @@ def restore(run_dir: str) -> list[str]:
     """
     said: list[str] = []
     let_in(run_dir)
-    meta = own_copy.read(run_dir, paths.META)
+    meta = second_copy.read(run_dir, paths.META)
     try:
         if meta:
             said += _restore_directory(run_dir)
@@ -56,20 +56,20 @@ def restore(run_dir: str) -> list[str]:
     except OSError as error:
         said.append(f"cannot restore the run's records: {error.strerror}")
     for sentence in said:
-        own_copy.say(run_dir, sentence)
+        second_copy.say(run_dir, sentence)
     return said
 
 
 def _restored(run_dir: str, directory: Directory, meta: bytes) -> list[str]:
     said = [f"the permissions of {name} were removed during the run" for name in _KEPT if _regained(directory, name)]
     said += _restore_record(directory, paths.META, meta)
-    if runner := own_copy.read(run_dir, paths.RUNNER):
+    if runner := second_copy.read(run_dir, paths.RUNNER):
         said += _restore_record(directory, paths.RUNNER, runner)
     if not _is_stop_whole(run_dir, directory):
-        said += _restore_record(directory, paths.STOP, own_copy.read(run_dir, paths.STOP))
-    if not (directory.has(paths.LOCK) and own_copy.is_the_lock(run_dir, directory.status(paths.LOCK))):
+        said += _restore_record(directory, paths.STOP, second_copy.read(run_dir, paths.STOP))
+    if not (directory.has(paths.LOCK) and second_copy.is_the_lock(run_dir, directory.status(paths.LOCK))):
         said.append(moved_aside(directory, paths.LOCK))  # its wrapper creates another
-    if os.path.isdir(f"{own_copy.directory_of(run_dir)}/{paths.INBOX}"):
+    if os.path.isdir(f"{second_copy.directory_of(run_dir)}/{paths.INBOX}"):
         said += _restore_inbox(directory)
     return said
 
@@ -82,7 +82,7 @@ def _is_stop_whole(run_dir: str, directory: Directory) -> bool:
             there = directory.read(paths.STOP) if directory.has(paths.STOP) else b""
         except OSError:
             return False
-        if there == own_copy.read(run_dir, paths.STOP):
+        if there == second_copy.read(run_dir, paths.STOP):
             return True
         if time.monotonic() > deadline:
             return False
@@ -99,7 +99,7 @@ def move_forged(run_dir: str, name: str) -> None:
                 return
         except (RefusedError, PermissionError):
             pass  # not a file, or not readable
-        own_copy.say(run_dir, moved_aside(directory, name))
+        second_copy.say(run_dir, moved_aside(directory, name))
 
 
 def moved_aside(directory: Directory, name: str) -> str:

@@ -11,7 +11,7 @@ from .model import STATUS_OF, RunMeta, RunnerKind, RunReason, RunStatus, Usage, 
 
 if TYPE_CHECKING:
     from .events import Request
-    from .hosts import Place
+    from .placement import Place
 
 
 class Counts(Struct, frozen=True, rename={"out_of_reach": "outOfReach"}):

@@ -10,8 +10,8 @@ import msgspec
 
 from ..errors import UsageError
 from ..text.decoder import UNDECODABLE, decode
-from .apart import SearchRequest
 from .pattern import Pattern
+from .process import SearchRequest
 from .scan import search
 
 MOST_CPU_S = 300

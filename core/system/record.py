@@ -47,7 +47,7 @@ def read_record(
     largest: int = -1,
     report: Report | None = None,
 ) -> T | None:
-    """Read a record; return `otherwise` if it is missing, cannot be read or decoded, or is larger than `largest` bytes.
+    """Read a record; return `otherwise` if it is missing or cannot be read or decoded. Reads at most `largest` bytes.
 
     `damaged` replaces `otherwise` for a file that is there and cannot be decoded. With `certain` a file that cannot be
     read raises OSError: it may be there. With `follow` it may be a link. `report` gets the error of a file that is

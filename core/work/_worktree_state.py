@@ -13,7 +13,7 @@ from msgspec import Struct
 from ..git.program import Git, GitError
 from ..git.repository import Repository, find
 from ..git.worktrees import branch
-from ..run.kinds import OpenEnum
+from ..run.enumerations import OpenEnum
 from ..system import files
 from ..text.plain import one_line
 from ..text.shell import shell_word

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from .. import paths
 from ..run.changes import ChangedFile
-from ..run.kinds import OpenEnum
+from ..run.enumerations import OpenEnum
 from ..system.imports import load
 from ..text.plain import one_line
 

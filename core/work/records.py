@@ -14,7 +14,7 @@ from msgspec import Struct, structs
 
 from .. import paths
 from ..git.reading_rules import Reading
-from ..run.kinds import OpenEnum
+from ..run.enumerations import OpenEnum
 from ..system import files
 from ..system.record import read_record as read_json
 

@@ -14,7 +14,7 @@ from ..git.program import Git, GitError
 from ..git.repository import find
 from ..project.trash import size_of
 from ..run import artifacts
-from ..run.kinds import OpenEnum
+from ..run.enumerations import OpenEnum
 from ..system import files
 from ..text.plain import one_line
 from . import records as records

@@ -18,7 +18,6 @@ from .. import paths
 from ..run import proven
 from ..runners import standby
 from ..system import files, processes
-from ._hold import RunHold
 from ._lease import Lease
 from ._queue import (
     LOOK_AGAIN_S,
@@ -32,6 +31,7 @@ from ._queue import (
     take_all,
     watch_signals,
 )
+from ._run_lock import RunHold
 from ._runner_file import RunnerFile
 
 NO_GROUP = "--no-group"

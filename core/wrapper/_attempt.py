@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from ..agents.child import Start, Stream
-from ..agents.kinds import running_side
+from ..agents.loader import running_side
 from ..errors import SubdeckError
 from ..run import artifacts
 from ..run.environment import for_agent

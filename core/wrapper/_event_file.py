@@ -13,8 +13,8 @@ from collections import deque
 from collections.abc import Callable
 
 from .. import paths
-from ..run.mark import new_hash
 from ..run.repair import moved_aside
+from ..run.signature import new_hash
 from ..system import files
 from ..system.directory import opened
 

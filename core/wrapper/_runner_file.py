@@ -11,7 +11,7 @@ import errno
 import os
 
 from .. import paths
-from ..run import own_copy
+from ..run import second_copy
 from ..system import files, processes
 
 
@@ -30,7 +30,7 @@ class RunnerFile:
         """Write the file if the disk allows; otherwise `try_again` retries."""
         try:
             content = self._content().encode()
-            own_copy.write(self._run_dir, paths.RUNNER, content)
+            second_copy.write(self._run_dir, paths.RUNNER, content)
             files.write_whole(self._path, content)
             self._is_written = True
         except OSError as error:

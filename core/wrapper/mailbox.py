@@ -31,7 +31,7 @@ from .records import Records
 TYPE_CHECKING = False  # as typing's
 if TYPE_CHECKING:
     from ..permissions.rules import Policy
-    from ._foot import Foot
+    from ._pane_input import Foot
 
 MOST_OPEN = 100
 """Requests of an agent that wait at the same time; a further one is denied."""
@@ -330,7 +330,7 @@ class Mailbox:
 
     def _rules(self) -> Policy:
         if self._policy is None:
-            from ..agents.kinds import path_rules_of
+            from ..agents.loader import path_rules_of
             from ..permissions.rules import Policy
 
             self._policy = Policy(self._meta.permissions, self._meta.cwd, path_rules_of(self._meta.kind))

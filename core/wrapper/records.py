@@ -12,7 +12,7 @@ import msgspec
 
 from .. import paths
 from ..agents.sentence import Sentence
-from ..run import own_copy
+from ..run import second_copy
 from ..run.artifacts import ActivityRecord, WrittenPiece
 from ..run.events import (
     AssistantText,
@@ -202,7 +202,7 @@ class Records:
     def look(self) -> None:
         """Repair the run's records after damage by another process, with a warning."""
         restored = restore(self._run_dir)
-        for said in (*own_copy.said(self._run_dir), *restored):
+        for said in (*second_copy.said(self._run_dir), *restored):
             self._say_tampered(said)
         self._restore_events()
 
@@ -223,7 +223,7 @@ class Records:
 
     def _restore_events(self) -> None:
         if said := self._events.restore():
-            own_copy.say(self._run_dir, said)
+            second_copy.say(self._run_dir, said)
             self._say_tampered(said)
 
     def _say_tampered(self, said: str) -> None:

@@ -11,7 +11,7 @@ from itertools import chain
 
 from .. import paths
 from ..agent_kinds import USUAL
-from ..agents.kinds import recorded_kind, running_side
+from ..agents.loader import recorded_kind, running_side
 from ..errors import UsageError
 from ..run import artifacts
 from ..run.model import LaunchedBy, LauncherKind, RunMeta, RunnerKind, RunResult

@@ -14,10 +14,10 @@ from ..errors import in_one_line
 from ..run import artifacts, proven
 from ..run.changes import NOT_RECORDED, Changes
 from ..run.events import Notice, Retry, RunEnded, SessionTold
-from ..run.mark import Verifier
 from ..run.model import Finalized, NoticeLevel, RunMeta, RunReason, RunResult
 from ..run.outcome import InvalidPayload, Outcome, StreamFacts, feedback, handed_over
 from ..run.repair import restore
+from ..run.signature import Verifier
 from ..system import files
 from ..system.directory import Directory, opened
 from ..system.log import log_fault
@@ -68,7 +68,7 @@ def supervise(
         records.event(Notice(level=NoticeLevel.WARNING, text=warning))
     mailbox = Mailbox(meta, run_dir, records)
     if os.isatty(0) and os.isatty(1):
-        from ._foot import Foot  # few runs have a pane
+        from ._pane_input import Foot  # few runs have a pane
 
         mailbox.foot = Foot(run_dir, pane(), lambda: mailbox.asked)
         records.show_by(mailbox.foot.show)
@@ -133,7 +133,7 @@ def _run(
         if mailbox.is_wanted or (meta.by_hand and number == 1):
             recorder.begin()
             recorder.settle()
-            from ._hand import Hand  # most runs are never opened in the agent
+            from ._interactive import Hand  # most runs are never opened in the agent
 
             hand = Hand(start, records, signals, mailbox, spending)
             said = hand.run()

@@ -21,8 +21,8 @@ from subdeck.core import paths
 from subdeck.core.paths import Project
 from subdeck.core.run import artifacts
 from subdeck.core.run.artifacts import RunnerFacts
-from subdeck.core.run.hosts import Permit, give_permit
-from subdeck.core.run.kinds import RunnerKind
+from subdeck.core.run.enumerations import RunnerKind
+from subdeck.core.run.placement import Permit, give_permit
 from subdeck.core.system import files
 
 from tests.cluster.bed import HEAD, WORKER, Bed, why_not

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 from subdeck.core import paths
 from subdeck.core.run import artifacts
-from subdeck.core.run.kinds import RunReason
+from subdeck.core.run.enumerations import RunReason
 from subdeck.core.system import processes
 
 from tests.waiting import wait_until

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from subdeck.core import paths
 from subdeck.core.run import artifacts
-from subdeck.core.run.kinds import RunReason, RunStatus
+from subdeck.core.run.enumerations import RunReason, RunStatus
 from subdeck.core.run.model import RunResult
 
 from tests.killing import IS_WHOLE

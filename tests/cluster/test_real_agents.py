@@ -10,7 +10,7 @@ from contextlib import contextmanager
 import pytest
 from subdeck.core import paths
 from subdeck.core.run import artifacts
-from subdeck.core.run.kinds import RunReason
+from subdeck.core.run.enumerations import RunReason
 from subdeck.core.run.model import RunResult
 from subdeck.core.spec.request import RunRequest
 

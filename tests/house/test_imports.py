@@ -22,9 +22,9 @@ NOUNS = {
         "paths",
         "run.changes",
         "run.events",
-        "run.kinds",
+        "run.enumerations",
         "run.model",
-        "run.hosts",
+        "run.placement",
         "run.prices",
         "run.snapshot",
         "system.directory",
@@ -43,7 +43,7 @@ ROOTS = {"subdeck.core", "subdeck.tui"}
 FOR_THEMSELVES = {"subdeck.core.hosts.relay"}
 """Packages with one module that is started or imported, and no other entry."""
 OF_KINDS = {f"{kind.package}.{part}" for kind in KINDS.values() for part in ("agent", "child", "interactive", "paths")}
-"""Imported by name by `agents.kinds`."""
+"""Imported by name by `agents.loader`."""
 
 LIGHT_COMMANDS = (
     ["--help"],

@@ -56,7 +56,7 @@ PATHS = {
     "core/hosts/code/_pool.py": ({"os.utime"}, "the tree of a run that was put aside, in a host's spool"),
     "core/hosts/code/_slot.py": ({"shutil.copy2"}, "an index of ours in a host's spool"),
     "core/launch/child_session.py": ({"os.scandir"}, "the conversations that outlive their runs, beside pi's files"),
-    "core/acp_bridge/_wishes.py": ({"open"}, "the prompt in the run directory that it is told"),
+    "core/acp_bridge/_session_options.py": ({"open"}, "the prompt in the run directory that it is told"),
     "core/mcp/clients.py": ({"open", "os.unlink"}, "the settings of Claude Code and Codex"),
     "core/offline_agent/_directory.py": (
         {"open", "os.open", "os.scandir", "os.walk"},
@@ -94,7 +94,7 @@ PATHS = {
     "core/system/processes.py": ({"os.listdir", "os.readlink"}, "/proc"),
     "core/wrapper/__main__.py": ({"os.open"}, "/dev/null"),
     "core/wrapper/_check.py": ({"os.open"}, "/dev/null"),
-    "core/wrapper/_foot.py": ({"codecs"}, "characters that are typed, a byte at a time; no file is opened by it"),
+    "core/wrapper/_pane_input.py": ({"codecs"}, "characters that are typed, a byte at a time; no file is opened by it"),
     "core/wrapper/replay.py": ({"gzip.open", "open"}, "a recording that is named by the operator"),
     "tui/app.py": ({"pathlib"}, "the style sheets of the app"),
     "tui/answers/commands.py": ({"tempfile.TemporaryDirectory"}, "a copy for a command"),

@@ -73,7 +73,7 @@ def test_what_does_not_hold_is_shown() -> None:
     made = pages(results)
     assert "| [agent 1.0](agent-1.0.md) | 3 | 2 | 1 | 2026-01-02 |" in made["README.md"]
     page = made["agent-1.0.md"]
-    assert "## The pages about agents are what their tests found\n" in page
+    assert "## The pages about agents match the results of their tests\n" in page
     assert "| each result is of a test that exists | 1 | yes | 2026-01-02 |" in page
     assert "| A page has one row for each test, with its docstring or name" in page
     assert "and how many of them failed. | 2 | **not in 1** | 2026-01-02 |" in page

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from msgspec import Struct
-from subdeck.core.run.kinds import STATUS_OF, RunReason, RunStatus
+from subdeck.core.run.enumerations import STATUS_OF, RunReason, RunStatus
 from subdeck.core.system import cgroup
 
 from .arena import TIME_LIMIT_S

@@ -34,8 +34,8 @@ from subdeck.core.run.model import LaunchedBy, PresetSource, RunMeta, RunResult,
 from subdeck.core.run.snapshot import RunSnapshot
 from subdeck.core.runners.tmux import AttachInfo
 from subdeck.core.search import scan
-from subdeck.core.search.apart import search_apart
 from subdeck.core.search.pattern import Pattern
+from subdeck.core.search.process import search_apart
 from subdeck.core.search.scan import Found
 from subdeck.core.spec.request import RunRequest
 from subdeck.core.system.line_file import Chunk, LineFile

@@ -11,8 +11,8 @@ import pytest
 from subdeck.core.config.host_settings import HostsSettings
 from subdeck.core.doctor import Check, State
 from subdeck.core.presets.file import Preset, PresetProblem
-from subdeck.core.run.hosts import Place, PlaceState
 from subdeck.core.run.model import PresetSource, RunReason, Usage, WaitsFor
+from subdeck.core.run.placement import Place, PlaceState
 from subdeck.core.run.snapshot import RunSnapshot
 from subdeck.tui.detail import _reader
 from subdeck.tui.detail.page import Tab

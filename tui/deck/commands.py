@@ -151,7 +151,7 @@ class DeckCommands(Commands):
     @command("costs", at(DECK, "$"), "costs")
     def show_costs(self) -> None:
         """Show costs for today, this week and in total, by preset, model and agent."""
-        from ...core.run.costs import cost_sheet, remarks
+        from ...core.run.cost_sheet import cost_sheet, remarks
         from ..dialogs.reader import ReadingScreen
         from ..text.reports import cost_lines
 

@@ -35,7 +35,7 @@ from ..keys.command import OWN_PREFIX, Action, ActionContext, KeyContext
 from ..keys.keymap import bindings, footer_hints, key_of, keys_line, said
 from ..notices import Notices, answer_key
 from ..presets.list import PresetList
-from ..runs.columns import chosen_columns
+from ..runs.column_layout import chosen_columns
 from ..runs.filter_line import FilterLine
 from ..runs.list import RunList
 from ..runs.order import list_layout_file

@@ -26,9 +26,9 @@ from ...core.run.describe import (
     whereabouts,
 )
 from ...core.run.events import UsageReported
-from ...core.run.hosts import PlaceState
 from ...core.run.model import RunMeta, RunResult, ToolPolicy, Usage
 from ...core.run.outcome import REASONS
+from ...core.run.placement import PlaceState
 from ...core.run.snapshot import RunSnapshot
 from ...core.spec.layers import origin_words
 from ...core.text.plain import one_line, plain

@@ -10,7 +10,7 @@ from ...core.run.describe import moment, runs_word
 from ...core.text.plain import one_line
 
 if TYPE_CHECKING:
-    from ...core.run.hosts import HostState, HostStates
+    from ...core.run.placement import HostState, HostStates
 
 STALE_S = 60.0
 """A live relay updates the host states all the time; older ones do not describe the present."""

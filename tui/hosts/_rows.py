@@ -17,7 +17,7 @@ from ..widgets.line_view import RowList
 from ._figures import NAME, name_of
 
 if TYPE_CHECKING:
-    from ...core.run.hosts import HostState
+    from ...core.run.placement import HostState
 
 Cell = tuple[str, str]
 """A text and the component class of its colour; empty for none."""

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from ...core.doctor import Check
 from ...core.errors import SubdeckError, reason
-from ...core.run.hosts import HostStates
+from ...core.run.placement import HostStates
 from ...core.text.decoder import UNDECODABLE, decode, why as undecodable_why
 from ...core.text.plain import one_line
 

@@ -9,7 +9,7 @@ from ..commands import Commands
 from ..keys.command import DECK, RUNS, KeyContext, at, command, moves
 
 if TYPE_CHECKING:
-    from ...core.run.hosts import HostState
+    from ...core.run.placement import HostState
     from ..dialogs.reader import ReadingScreen
     from .screen import HostsScreen
 
@@ -34,11 +34,11 @@ class HostCommands(Commands):
         self.spawn(self._fill_in, screen)
 
     async def _fill_in(self, screen: HostsScreen) -> None:
-        from ...core.config.hosts_in_force import hosts_in_force, ssh_addresses
-        from ...core.run.hosts import read_host_states
+        from ...core.config.effective_hosts import effective_hosts, ssh_addresses
+        from ...core.run.placement import read_host_states
 
         engine = self._bridge.engine
-        screen.show_settings(await self._bridge.call(hosts_in_force, engine.settings.hosts))
+        screen.show_settings(await self._bridge.call(effective_hosts, engine.settings.hosts))
         addresses = ssh_addresses(engine.settings.hosts)
         screen.show_states(await self._bridge.call(read_host_states, engine.project, addresses))
         if screen.wants_to_ask and not self._bridge.readonly:

@@ -23,7 +23,7 @@ from ._rows import HostTable, Shown, facts
 
 if TYPE_CHECKING:
     from ...core.config.host_settings import HostsSettings
-    from ...core.run.hosts import HostState, HostStates
+    from ...core.run.placement import HostState, HostStates
 
 FAULTS = 4
 """Lines of problems; more are counted."""

@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-from ...core.run.hosts import read_host_states
+from ...core.run.placement import read_host_states
 from ..feed.repeater import Repeater
 from ._figures import Figures, Reach, back_texts, figures, lost_texts
 
 if TYPE_CHECKING:
-    from ...core.run.hosts import HostStates
+    from ...core.run.placement import HostStates
     from ..feed.bridge import Bridge
 
 
@@ -51,7 +51,7 @@ class HostsWatch:
         self._on_look(HostsLook(states, figures(states, now), lost_texts(lost), back_texts(back)))
 
     def _read(self) -> None:
-        from ...core.config.hosts_in_force import ssh_addresses
+        from ...core.config.effective_hosts import ssh_addresses
 
         engine = self._bridge.engine
         project = engine.project

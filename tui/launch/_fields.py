@@ -28,7 +28,7 @@ from ._start import LaunchFacts
 from ._values import COPIES, PREVIOUS, LaunchValues, SaveAs
 
 if TYPE_CHECKING:
-    from ...core.agents.offered import KnownAgent
+    from ...core.agents.installed import KnownAgent
     from ...core.launch.model_choices import ModelChoice
 
 REST = "other"

@@ -31,7 +31,7 @@ from ._values import (
 )
 
 if TYPE_CHECKING:
-    from ...core.agents.offered import KnownAgent
+    from ...core.agents.installed import KnownAgent
     from ...core.config.settings import Settings
     from ...core.launch.model_choices import ModelChoice
     from ...core.presets.catalog import Preset

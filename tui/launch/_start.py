@@ -20,7 +20,7 @@ from ..text.format import short_path
 from ._values import LaunchValues, SaveAs
 
 if TYPE_CHECKING:
-    from ...core.agents.offered import KnownAgent
+    from ...core.agents.installed import KnownAgent
     from ...core.launch.model_choices import ModelChoice
     from ...core.launch.preview import Preview
     from ...core.presets.catalog import Preset
@@ -66,17 +66,17 @@ def read_facts(engine: EngineApi, form: LaunchForm, values: LaunchValues) -> Lau
 
     Reads files, and starts nothing.
     """
-    from ...core.agents.offered import known_agents
-    from ...core.config.hosts_in_force import hosts_in_force
+    from ...core.agents.installed import known_agents
+    from ...core.config.effective_hosts import effective_hosts
     from ...core.launch.model_choices import leaves_default
     from ...core.launch.preview import preview
-    from ...core.run.hosts import read_host_states
+    from ...core.run.placement import read_host_states
 
     preset, agent = form.preset, values.agent or form.usual_agent
     view = preview(preset, engine.workspace, form.request(values).agent) if preset else None
     models = read_models(engine, agent)
     facts = _facts(preset, view, models) if preset else LaunchFacts(models=models)
-    is_set = hosts_in_force(engine.settings.hosts).is_set
+    is_set = effective_hosts(engine.settings.hosts).is_set
     states = read_host_states(engine.project) if is_set else None
     taken, note = read_agent(engine, form, values)
     return replace(
@@ -95,7 +95,7 @@ def read_agent(engine: EngineApi, form: LaunchForm, values: LaunchValues) -> tup
 
     Reads files, and starts nothing.
     """
-    from ...core.agents.offered import described
+    from ...core.agents.installed import described
     from ...core.launch.preview import agent_of
 
     choice = agent_of(form.to_check(values), form.preset, engine.workspace)

@@ -35,7 +35,7 @@ class Draft:
 
 def preset_dir(engine: EngineApi, where: str) -> str:
     """Return the directory for presets of this project, or of all projects."""
-    from ...core.presets.places import project_place
+    from ...core.presets.sources import project_place
 
     if where == PROJECT:
         return project_place(engine.workspace)

@@ -18,7 +18,7 @@ from ..keys.command import Action
 from ..keys.keymap import key_of
 from ..text.cells import cells as cells_of
 from ..text.format import tries
-from .columns import GUTTER, Layout, Place, cell
+from .column_layout import GUTTER, Layout, Place, cell
 from .order import GroupFacts
 from .store import Need, RunStore
 

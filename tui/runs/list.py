@@ -22,7 +22,7 @@ from ..widgets.line_view import CURSOR, RowList
 from ._listing import Listing, Row
 from ._rows import RowPainter, lower_edge, upper_edge
 from ._shared_marks import SharedMarks
-from .columns import Layout, for_listed, headings, layout
+from .column_layout import Layout, for_listed, headings, layout
 from .filter import Filter, parse_filter
 from .order import MOST_FOLDED, ListLayout
 from .seen import NEW, SEEN, SeenFile

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from textual.content import Content
 
-from ...core.run.costs import HEADINGS, CostSheet, sections, total_row
+from ...core.run.cost_sheet import HEADINGS, CostSheet, sections, total_row
 from ...core.text.plain import one_line
 from .cells import fit, wrap
 

@@ -99,7 +99,7 @@ _PROGRAM = "from subdeck.core.acp_bridge.__main__ import main; raise SystemExit(
 
 
 def bridge_command(wishes: Mapping[str, str], command: Sequence[str]) -> tuple[str, ...]:
-    """Return the bridge's command for an agent, with the options of `core/acp_bridge/_wishes.py`.
+    """Return the bridge's command for an agent, with the options of `core/acp_bridge/_session_options.py`.
 
     `-P -E` keep the run's directory and environment out of it.
     """

@@ -14,7 +14,7 @@ from ...run.model import RunMeta
 from ...run.requests import is_marked
 from ...text.visible import is_hiding
 from .._json_lines import is_deep, mapping, string
-from ..kinds import path_rules_of
+from ..loader import path_rules_of
 from ._requests import BY_RULE, call_of
 
 NUMBER = "hook"

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from ...config.host_settings import HostsSettings, is_address, is_loopback
 from ...errors import SubdeckError
-from ...run.kinds import Cost
+from ...run.enumerations import Cost
 from ...text.decoder import UNDECODABLE, fit
 from ...text.plain import one_line
 from .._carrier import Carrier, Link, OutOfReach, Wish

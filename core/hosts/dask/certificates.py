@@ -14,8 +14,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
+from ...config.effective_hosts import keys_in
 from ...config.host_settings import TlsFiles
-from ...config.hosts_in_force import keys_in
 from ...errors import UsageError
 from ...system import files
 from ...text.plain import one_line

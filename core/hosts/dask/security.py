@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+from ...config.effective_hosts import tls_paths
 from ...config.host_settings import TlsFiles, is_loopback
-from ...config.hosts_in_force import tls_paths
 from ...errors import RunnerUnavailable
 from ...system import files
 from ...text.plain import one_line

@@ -12,9 +12,9 @@ import time
 from collections.abc import Callable, Iterator
 
 from ... import paths
-from ...config import hosts_in_force
+from ...config import effective_hosts
+from ...config.effective_hosts import TryCluster
 from ...config.host_settings import TlsFiles, split_address
-from ...config.hosts_in_force import TryCluster
 from ...errors import RunnerUnavailable, SubdeckError
 from ...project.liveness import ask_to_stop
 from ...run import artifacts
@@ -37,9 +37,9 @@ def try_cluster(count: int, slots: int, *, say: Callable[[str], None], report: C
 
     Raises RunnerUnavailable if one is already running or the scheduler does not start; OSError.
     """
-    if other := hosts_in_force.kept_cluster():
+    if other := effective_hosts.kept_cluster():
         what = f"a test cluster is already running (process {other.pid})"
-        raise RunnerUnavailable(what, where=hosts_in_force.try_file(), hint="use it, or stop it with ctrl-C")
+        raise RunnerUnavailable(what, where=effective_hosts.try_file(), hint="use it, or stop it with ctrl-C")
     place = paths.state_file("hosts", "try")
     keys = os.path.join(place, "keys")
     files.remove_tree(keys)
@@ -55,7 +55,7 @@ def try_cluster(count: int, slots: int, *, say: Callable[[str], None], report: C
                 name = os.path.basename(spool)
                 keeper.add(Host(address, certificates, slots, spool, name=name, listen="127.0.0.1").program)
             own = os.getpid()
-            hosts_in_force.publish(
+            effective_hosts.publish(
                 TryCluster(
                     scheduler=address,
                     ca=certificates.ca,
@@ -70,7 +70,7 @@ def try_cluster(count: int, slots: int, *, say: Callable[[str], None], report: C
             keeper.run()
             _stop_runs(keeper, spools, report)
     finally:
-        files.remove(hosts_in_force.try_file())
+        files.remove(effective_hosts.try_file())
         files.remove_tree(keys)
 
 

@@ -10,8 +10,8 @@ from functools import partial
 from msgspec import Struct
 
 from ... import paths
+from ...config.effective_hosts import effective_hosts
 from ...config.host_settings import HostsSettings
-from ...config.hosts_in_force import hosts_in_force
 from ...config.workspace import load_settings
 from ...errors import SubdeckError
 from .._carrier import Carrier, Link
@@ -54,7 +54,7 @@ class CarrierLoader:
     def __call__(self) -> CarrierSet:
         """Return the same object as before if nothing has changed."""
         try:
-            settings = hosts_in_force(load_settings(self._project).hosts)
+            settings = effective_hosts(load_settings(self._project).hosts)
         except SubdeckError as error:
             self._journal.note(f"cannot read the settings: {error}")
             return self._last

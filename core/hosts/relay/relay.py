@@ -14,8 +14,8 @@ from functools import partial
 from ... import paths
 from ...config.host_settings import HostsSettings
 from ...project.ownership import ring
-from ...run.hosts import Place, PlaceState
-from ...run.mark import make_key
+from ...run.placement import Place, PlaceState
+from ...run.signature import make_key
 from ...system import files, processes
 from ...text.plain import one_line
 from .._carrier import Carrier, Link

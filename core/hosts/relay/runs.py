@@ -16,12 +16,12 @@ from ...budget.ledger import RunBook
 from ...run import artifacts
 from ...run.artifacts import GIVEN_UP_BY, RunnerFacts
 from ...run.events import EventTail, UsageReported
-from ...run.hosts import Permit, Place, give_permit, read_permit, read_place, write_place
 from ...run.inbox import BEGINNING, Entry, EntryKind, Inbox
-from ...run.mark import Verifier
 from ...run.model import STATUS_OF, LogCaps, RunMeta, RunnerKind, RunReason, RunResult, Undelivered
 from ...run.outcome import stopped
+from ...run.placement import Permit, Place, give_permit, read_permit, read_place, write_place
 from ...run.proven import has_result
+from ...run.signature import Verifier
 from ...system import files
 from ...system.directory import opened
 from ...text.decoder import UNDECODABLE, decode, why

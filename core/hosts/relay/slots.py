@@ -16,8 +16,8 @@ from msgspec.structs import replace
 
 from ... import paths
 from ...config.host_settings import HostsSettings
-from ...run.hosts import HostState, HostStates, read_host_states, write_host_states
 from ...run.model import RunMeta
+from ...run.placement import HostState, HostStates, read_host_states, write_host_states
 from ...system import files
 from ...system.record import read_record
 from ...text.plain import one_line

@@ -8,7 +8,7 @@ from typing import Annotated, TypeVar
 
 from msgspec import Meta, Struct
 
-from ...run.kinds import Cost, Whole
+from ...run.enumerations import Cost, Whole
 from ..protocol import PROTOCOL, BadMessage, HostName, decoded, encode
 from ._frames import ALIVE, HEAD, HELLO, BadFrame, Incoming, Message, Outgoing, length, packed, unpacked
 

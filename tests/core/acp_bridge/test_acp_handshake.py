@@ -14,7 +14,7 @@ import pytest
 from subdeck.core.acp_bridge import _handshake
 from subdeck.core.acp_bridge._handshake import Handshake, Refused
 from subdeck.core.acp_bridge._options import OptionError, choose
-from subdeck.core.acp_bridge._wishes import Wishes
+from subdeck.core.acp_bridge._session_options import Wishes
 from subdeck.core.agents.acp._programs import bridge_command
 
 pytestmark = pytest.mark.processes

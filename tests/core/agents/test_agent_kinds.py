@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from subdeck.core.agent_kinds import KINDS, kind_of
 from subdeck.core.agents.choice import choose_agent
-from subdeck.core.agents.kinds import launching_side, running_side
+from subdeck.core.agents.loader import launching_side, running_side
 from subdeck.core.config.settings import AgentSettings, Settings
 from subdeck.core.engine import Engine
 from subdeck.core.mcp.clients import client
@@ -31,9 +31,9 @@ MAY_NAME_KINDS = {
     "core/offline_agent/_stream.py": "the provider of its model",
     "core/presets/forms/claude.py": "a format of agent files",
     "core/presets/forms/codex.py": "a format of agent files",
-    "core/presets/places.py": "formats of agent files",
+    "core/presets/sources.py": "formats of agent files",
     "core/presets/recognition.py": "formats of agent files",
-    "core/run/kinds.py": "a stored kind of launcher",
+    "core/run/enumerations.py": "a stored kind of launcher",
 }
 """Files with a string that is the name of a kind, and what it means there."""
 

@@ -14,8 +14,8 @@ import msgspec
 import pytest
 from subdeck.core.agents.agent import AgentChoice
 from subdeck.core.agents.choice import choose_agent, model_list, refresh_models
+from subdeck.core.agents.installed import agents_of, due, models_of, refresh_all
 from subdeck.core.agents.model_list import ASK_AGAIN_S
-from subdeck.core.agents.offered import agents_of, due, models_of, refresh_all
 from subdeck.core.config.settings import AgentSettings, Settings
 from subdeck.core.errors import AgentUnavailable
 from subdeck.core.launch.model_choices import ModelChoice, model_choices, refresh_choices

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from subdeck.core.agents.child import Start
 from subdeck.core.agents.codex import agent, child
-from subdeck.core.agents.kinds import running_side
+from subdeck.core.agents.loader import running_side
 from subdeck.core.config.settings import AgentSettings, Settings
 from subdeck.core.config.workspace import Workspace
 from subdeck.core.errors import SubdeckError

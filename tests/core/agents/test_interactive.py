@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from subdeck.core.agent_kinds import KINDS, is_interactive
 from subdeck.core.agents.child import Start
-from subdeck.core.agents.kinds import interactive_side
+from subdeck.core.agents.loader import interactive_side
 from subdeck.core.cli.take_over import take_over
 from subdeck.core.errors import LaunchError
 from subdeck.core.run.model import AgentSession, Permissions, ToolPolicy, Tools

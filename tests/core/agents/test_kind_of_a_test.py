@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 from subdeck.core.agent_kinds import KINDS
-from subdeck.core.agents.kinds import recorded_kind
-from subdeck.core.agents.offered import known_agents
+from subdeck.core.agents.installed import known_agents
+from subdeck.core.agents.loader import recorded_kind
 from subdeck.core.config.settings import Settings
 from subdeck.core.launch.model_choices import model_choices
 

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 from subdeck.core.agents.choice import choose_agent, login_of
+from subdeck.core.agents.installed import known_agents
 from subdeck.core.agents.login import LoginState
-from subdeck.core.agents.offered import known_agents
 from subdeck.core.agents.pi._models import pi_list
 from subdeck.core.config.settings import AgentSettings, Settings
 from subdeck.core.models.catalog import Model

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from subdeck.core.agents.child import Stream
-from subdeck.core.agents.kinds import recorded_kind, running_side
+from subdeck.core.agents.loader import recorded_kind, running_side
 from subdeck.core.run.model import RunStatus
 from subdeck.core.run.outcome import ChildExit, Outcome, decide
 from subdeck.core.wrapper._intake import LineSplitter

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 from subdeck.core.cli._hosts_cluster import _leads_to_loopback
 from subdeck.core.cli.hosts import COMMANDS
+from subdeck.core.config.effective_hosts import kept_cluster, keys_dir, try_file
 from subdeck.core.config.host_settings import HostsSettings
-from subdeck.core.config.hosts_in_force import kept_cluster, keys_dir, try_file
 from subdeck.core.hosts._carrier import Wish
 from subdeck.core.hosts.dask.certificates import make_keys
 from subdeck.core.hosts.dask.cluster import usual_slots

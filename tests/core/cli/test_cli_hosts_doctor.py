@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 from subdeck.core import __version__
+from subdeck.core.config.effective_hosts import kept_cluster
 from subdeck.core.config.host_settings import HostsSettings
-from subdeck.core.config.hosts_in_force import kept_cluster
 from subdeck.core.config.settings import AgentSettings, Settings
 from subdeck.core.doctor import Check, State
 from subdeck.core.hosts import survey as survey_module

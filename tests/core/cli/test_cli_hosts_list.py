@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from subdeck.core import paths
 from subdeck.core.engine import Engine
-from subdeck.core.run.hosts import HostState, HostStates, Place, PlaceState, write_host_states, write_place
 from subdeck.core.run.model import RunnerKind
+from subdeck.core.run.placement import HostState, HostStates, Place, PlaceState, write_host_states, write_place
 from subdeck.core.system import files
 
 from tests.core.command_line import subdeck

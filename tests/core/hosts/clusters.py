@@ -11,8 +11,8 @@ from contextlib import ExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 
 import pytest
+from subdeck.core.config.effective_hosts import TryCluster, effective_hosts, kept_cluster, publish
 from subdeck.core.config.host_settings import HostsSettings
-from subdeck.core.config.hosts_in_force import TryCluster, hosts_in_force, kept_cluster, publish
 from subdeck.core.hosts.dask.carrier import DaskCarrier
 from subdeck.core.hosts.protocol import Verb
 from subdeck.core.system import processes
@@ -81,7 +81,7 @@ def told_of(cluster: TryCluster) -> TryCluster:
 @asynccontextmanager
 async def carrying(settings: HostsSettings | None = None, *, links: int = 1) -> AsyncIterator[DaskCarrier]:
     """Run a carrier in this process, with at least `links` links."""
-    carrier = DaskCarrier(settings or hosts_in_force(HostsSettings()), RELAY)
+    carrier = DaskCarrier(settings or effective_hosts(HostsSettings()), RELAY)
     running = asyncio.create_task(carrier.run())
     try:
         await until(lambda: len(carrier.links) >= links, f"{links} hosts; {carrier.fault}", UP_S)

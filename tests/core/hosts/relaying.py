@@ -19,8 +19,8 @@ from subdeck.core.hosts.relay.connections import CarrierSet
 from subdeck.core.hosts.relay.journal import Journal
 from subdeck.core.hosts.relay.relay import Relay, relay_id
 from subdeck.core.run import artifacts
-from subdeck.core.run.hosts import Place, read_permit, read_place
 from subdeck.core.run.model import RunResult, StopRequest
+from subdeck.core.run.placement import Place, read_permit, read_place
 from subdeck.core.run.snapshot import RunSnapshot
 from subdeck.core.system import files
 

@@ -20,8 +20,8 @@ from subdeck.core.hosts.relay.relay import Relay
 from subdeck.core.paths import Project
 from subdeck.core.run import artifacts
 from subdeck.core.run.artifacts import RunnerFacts
-from subdeck.core.run.hosts import Permit, give_permit
 from subdeck.core.run.model import STATUS_OF, RunMeta, RunnerKind, RunReason, RunResult
+from subdeck.core.run.placement import Permit, give_permit
 from subdeck.core.system import files
 
 from tests.core.hosts.hosting import until

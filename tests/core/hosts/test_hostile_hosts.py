@@ -27,8 +27,8 @@ from subdeck.core.hosts.protocol import (
 from subdeck.core.hosts.relay.orphans import MOST_AT_ONCE
 from subdeck.core.hosts.relay.slots import known_hosts_file
 from subdeck.core.paths import Project
-from subdeck.core.run.hosts import read_host_states, read_permit, read_place
 from subdeck.core.run.model import RunReason
+from subdeck.core.run.placement import read_host_states, read_permit, read_place
 
 from tests.core.hosts.hostile_host import HostilePeer, Peers
 from tests.core.hosts.hosting import until

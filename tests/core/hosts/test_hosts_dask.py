@@ -19,8 +19,8 @@ import pytest
 from distributed import Client
 from distributed.security import Security
 from msgspec.structs import replace
+from subdeck.core.config.effective_hosts import TryCluster, effective_hosts
 from subdeck.core.config.host_settings import HostsSettings, TlsFiles
-from subdeck.core.config.hosts_in_force import TryCluster, hosts_in_force
 from subdeck.core.hosts._carrier import Link, OutOfReach, Wish
 from subdeck.core.hosts.dask import carrier as carriers
 from subdeck.core.hosts.dask.carrier import MOST_WORKERS, DaskCarrier, make_ticket
@@ -163,7 +163,7 @@ async def test_parts_may_die(tmp_path: Path) -> None:
 
 async def test_a_worker_without_subdeck_is_told(cluster: TryCluster, tmp_path: Path) -> None:
     """A worker without subdeck is not a host and gets no ticket, even if it announces resources."""
-    settings = hosts_in_force(HostsSettings())
+    settings = effective_hosts(HostsSettings())
     tls = settings.tls
     argv = [sys.executable, "-P", "-m", "distributed.cli.dask_worker", str(settings.scheduler), "--no-nanny"]
     argv += ["--resources", "subdeck=100", "--nthreads", "100", "--local-directory", str(tmp_path)]
@@ -187,7 +187,7 @@ async def test_a_worker_without_subdeck_is_told(cluster: TryCluster, tmp_path: P
 
 async def test_secrets_go_to_their_host_alone(cluster: TryCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """If a host is reachable only through the scheduler, no prompt is sent that way unless the user allows it."""
-    settings = hosts_in_force(HostsSettings())
+    settings = effective_hosts(HostsSettings())
     for allowed in (False, True):
         async with carrying(replace(settings, relay_secrets=allowed), links=2) as carrier:
             key = min(carrier.links)
@@ -226,11 +226,11 @@ async def test_only_members_are_let_in(cluster: TryCluster, tmp_path: Path) -> N
     )
     async with carrying(links=2) as carrier:
         worker = min(carrier.links)
-        for address in (str(hosts_in_force(HostsSettings()).scheduler), worker):
+        for address in (str(effective_hosts(HostsSettings()).scheduler), worker):
             for place, security in ((address, foreign), (address.replace("tls:", "tcp:"), Security())):
                 with pytest.raises((OSError, TimeoutError)):
                     await Client(place, security=security, asynchronous=True, timeout=2, set_as_default=False)
-    settings = replace(hosts_in_force(HostsSettings()), tls=TlsFiles(other.ca, other.cert, other.key))
+    settings = replace(effective_hosts(HostsSettings()), tls=TlsFiles(other.ca, other.cert, other.key))
     async with carrying(settings, links=0) as carrier:
         await until(lambda: carrier.fault, "the refusal")
         assert "certificates come from different authorities" in carrier.fault

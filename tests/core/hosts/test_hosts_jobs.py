@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from subdeck.core.config.effective_hosts import keys_dir
 from subdeck.core.config.host_settings import HostsSettings
-from subdeck.core.config.hosts_in_force import keys_dir
 from subdeck.core.hosts._carrier import Wish
 from subdeck.core.hosts.dask.certificates import make_keys
 from subdeck.core.hosts.dask.trial import _free_port

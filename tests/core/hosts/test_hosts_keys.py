@@ -11,10 +11,9 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 from msgspec.structs import replace
-from subdeck.core.config.host_settings import HostsSettings, TlsFiles, is_address, is_loopback
-from subdeck.core.config.hosts_in_force import (
+from subdeck.core.config.effective_hosts import (
     TryCluster,
-    hosts_in_force,
+    effective_hosts,
     kept_cluster,
     keys_dir,
     keys_in,
@@ -22,6 +21,7 @@ from subdeck.core.config.hosts_in_force import (
     tls_paths,
     try_file,
 )
+from subdeck.core.config.host_settings import HostsSettings, TlsFiles, is_address, is_loopback
 from subdeck.core.errors import RunnerUnavailable, UsageError
 from subdeck.core.hosts.dask.certificates import make_keys
 from subdeck.core.hosts.dask.security import certificates, client_security
@@ -154,12 +154,12 @@ def cluster(**others: object) -> TryCluster:
 
 def test_a_kept_cluster_is_in_force() -> None:
     """A kept cluster is used if the settings name no hosts; the other settings remain."""
-    assert HostsSettings() == hosts_in_force(HostsSettings())
+    assert HostsSettings() == effective_hosts(HostsSettings())
     publish(cluster())
-    settings = hosts_in_force(HostsSettings(unreachable_after=3.0))
+    settings = effective_hosts(HostsSettings(unreachable_after=3.0))
     assert ("tls://127.0.0.1:1", "/ca", 3.0) == (settings.scheduler, settings.tls.ca, settings.unreachable_after)
     for own in (HostsSettings(ssh=("h1",)), HostsSettings(scheduler="tls://head:1")):
-        assert own == hosts_in_force(own)
+        assert own == effective_hosts(own)
 
 
 @pytest.mark.parametrize("changed", [{"pid": 2**22 - 1}, {"started": 1}, {"boot_id": "another"}])
@@ -167,7 +167,7 @@ def test_a_cluster_that_nobody_keeps_is_not(changed: dict[str, object]) -> None:
     """A cluster is ignored if its process has gone, its pid was reused, or it is of another boot."""
     publish(cluster(**changed))
     assert kept_cluster() is None
-    assert HostsSettings() == hosts_in_force(HostsSettings())
+    assert HostsSettings() == effective_hosts(HostsSettings())
 
 
 def test_what_was_told_may_be_broken() -> None:

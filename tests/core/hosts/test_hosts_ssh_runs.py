@@ -13,7 +13,7 @@ import pytest
 from subdeck.core import paths
 from subdeck.core.engine import Engine
 from subdeck.core.run.describe import standing
-from subdeck.core.run.hosts import Place, PlaceState, read_place
+from subdeck.core.run.placement import Place, PlaceState, read_place
 from subdeck.core.run.snapshot import RunSnapshot
 from subdeck.core.runners.hosts import RELAY, see_to_relay
 from subdeck.core.system import files, processes

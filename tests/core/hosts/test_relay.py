@@ -14,9 +14,9 @@ from subdeck.core.hosts.relay.journal import Journal
 from subdeck.core.hosts.relay.relay import Relay
 from subdeck.core.run.describe import standing
 from subdeck.core.run.events import Message, decode_event
-from subdeck.core.run.hosts import Permit, Place, PlaceState, read_permit
 from subdeck.core.run.inbox import EntryKind, put
 from subdeck.core.run.model import MessageState, Verdict
+from subdeck.core.run.placement import Permit, Place, PlaceState, read_permit
 from subdeck.core.run.snapshot import RunSnapshot
 
 from tests.core.hosts.hosting import until

@@ -27,9 +27,9 @@ from subdeck.core.hosts.relay.relay import relay_id
 from subdeck.core.hosts.relay.runs import RemoteRun
 from subdeck.core.paths import Project
 from subdeck.core.project.queue import hold, write_order
-from subdeck.core.run.hosts import read_host_states, read_permit, read_place
-from subdeck.core.run.mark import KEY_BYTES
 from subdeck.core.run.model import LogCaps, RunReason
+from subdeck.core.run.placement import read_host_states, read_permit, read_place
+from subdeck.core.run.signature import KEY_BYTES
 from subdeck.core.system import files
 
 from tests.core.git.repositories import git, make

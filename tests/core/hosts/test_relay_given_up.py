@@ -10,7 +10,7 @@ import pytest
 from subdeck.core import paths
 from subdeck.core.engine import Engine
 from subdeck.core.errors import RunBusy, SubdeckError
-from subdeck.core.project.given_up import give_up
+from subdeck.core.project.abandoned import give_up
 from subdeck.core.project.liveness import Proof, reconcile
 from subdeck.core.run.describe import standing
 from subdeck.core.run.model import RunResult

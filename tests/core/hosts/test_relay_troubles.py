@@ -20,8 +20,8 @@ from subdeck.core.hosts.relay.relay import Relay
 from subdeck.core.hosts.relay.runs import RemoteRun
 from subdeck.core.paths import Project
 from subdeck.core.run import artifacts
-from subdeck.core.run.hosts import Permit, Place, PlaceState, give_permit, read_permit, read_place
 from subdeck.core.run.model import RunReason, RunResult, StopRequest
+from subdeck.core.run.placement import Permit, Place, PlaceState, give_permit, read_permit, read_place
 from subdeck.core.system import files
 from subdeck.core.system.directory import Directory
 

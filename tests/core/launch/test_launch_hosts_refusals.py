@@ -18,7 +18,7 @@ from subdeck.core.delegation.results import CallRejected
 from subdeck.core.delegation.schema import specs, tools_for
 from subdeck.core.engine import Engine
 from subdeck.core.errors import AgentUnavailable, RunnerUnavailable, SubdeckError, UsageError
-from subdeck.core.launch._placement import NONE_HERE
+from subdeck.core.launch._eligible_hosts import NONE_HERE
 from subdeck.core.launch.child_session import Keeper, own_session
 from subdeck.core.launch.plan import Plan, plan_all
 from subdeck.core.presets.catalog import discover

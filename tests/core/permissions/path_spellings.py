@@ -6,7 +6,7 @@ import os
 import unicodedata
 from pathlib import Path
 
-from subdeck.core.agents.kinds import path_rules_of
+from subdeck.core.agents.loader import path_rules_of
 from subdeck.core.permissions.rules import Policy
 from subdeck.core.run.events import Request
 from subdeck.core.run.model import Permissions, RequestKind, Verdict

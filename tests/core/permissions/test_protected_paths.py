@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 from subdeck.core.agent_kinds import KINDS
-from subdeck.core.agents.kinds import path_rules_of
+from subdeck.core.agents.loader import path_rules_of
 from subdeck.core.permissions import path_patterns
 from subdeck.core.permissions.path_readings import of_file_url, start_of_glob
 from subdeck.core.permissions.rules import Policy, guarded_tools

@@ -26,7 +26,7 @@ from subdeck.core.launch.preview import check_preset
 from subdeck.core.paths import Project
 from subdeck.core.presets.catalog import PresetCatalog, discover, tiers
 from subdeck.core.presets.file import Preset
-from subdeck.core.presets.places import DEEPEST, FORMS, MOST_DIRECTORIES, form_of, preset_places
+from subdeck.core.presets.sources import DEEPEST, FORMS, MOST_DIRECTORIES, form_of, preset_places
 from subdeck.core.presets.trash import delete_preset, restore_preset
 from subdeck.core.presets.write import duplicate
 from subdeck.core.project.follower import watch

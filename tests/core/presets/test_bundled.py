@@ -12,7 +12,7 @@ from subdeck.core.launch.plan import plan_all
 from subdeck.core.paths import Project
 from subdeck.core.presets.catalog import discover
 from subdeck.core.presets.file import Preset, read_preset
-from subdeck.core.presets.places import BUNDLED, preset_places
+from subdeck.core.presets.sources import BUNDLED, preset_places
 from subdeck.core.presets.write import bundled_presets, copy_bundled, needs_model
 from subdeck.core.run.model import PresetSource
 from subdeck.core.spec.request import RunRequest

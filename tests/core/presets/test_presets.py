@@ -10,7 +10,7 @@ from subdeck.core.config.workspace import Workspace
 from subdeck.core.errors import PresetError
 from subdeck.core.paths import Project
 from subdeck.core.presets.catalog import PresetCatalog, discover
-from subdeck.core.presets.places import Place, preset_places
+from subdeck.core.presets.sources import Place, preset_places
 from subdeck.core.run.model import PresetSource
 
 

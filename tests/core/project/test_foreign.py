@@ -23,7 +23,7 @@ from subdeck.core.project.diagnosis import DiagnosisReader, explain
 from subdeck.core.project.liveness import Proof, reconcile
 from subdeck.core.project.registry import Registry, count
 from subdeck.core.project.session import SessionFile
-from subdeck.core.run import describe, own_copy
+from subdeck.core.run import describe, second_copy
 from subdeck.core.run.artifacts import RunnerFacts, TmuxPlace
 from subdeck.core.run.events import Event, RunStarted, encode_event
 from subdeck.core.system import processes
@@ -209,7 +209,7 @@ def test_an_old_wrapper_ends_its_run_truthfully(engine: Engine) -> None:
     """A run without signature and second copy continues under its wrapper: shown as running, then with its result."""
     run = start(engine, "ask-for-more Looking.", "wait-for gate", "answer Done.")
     started(engine, run)
-    own_copy.remove(str(run_dir(engine, run)))
+    second_copy.remove(str(run_dir(engine, run)))
     unmark(run_dir(engine, run))
     (going,) = engine.snapshots()
     assert (True, "running") == (going.foreign, going.status)

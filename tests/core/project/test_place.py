@@ -20,12 +20,12 @@ from subdeck.core.errors import SubdeckError
 from subdeck.core.project.diagnosis import Evidence, explain
 from subdeck.core.project.queue import read_state
 from subdeck.core.project.registry import Registry, count
-from subdeck.core.run import artifacts, describe, hosts
+from subdeck.core.run import artifacts, describe, placement
 from subdeck.core.run.artifacts import RunnerFacts
 from subdeck.core.run.events import RunStarted, encode_event
-from subdeck.core.run.hosts import Permit, Place, PlaceState, give_permit, write_place
 from subdeck.core.run.markdown import run_markdown
 from subdeck.core.run.model import RunMeta, RunnerKind, RunReason, RunStatus, StopReason, StopRequest, WaitsFor
+from subdeck.core.run.placement import Permit, Place, PlaceState, give_permit, write_place
 from subdeck.core.run.snapshot import Queued, RunSnapshot
 from subdeck.core.system import files
 
@@ -301,7 +301,7 @@ def test_finished_runs_of_this_machine_look_for_no_place(engine: Engine, monkeyp
     for _ in range(3):
         make_finished(engine.project)
     asked: list[str] = []
-    monkeypatch.setattr(hosts, "read_place", asked.append)
+    monkeypatch.setattr(placement, "read_place", asked.append)
     assert len(engine.snapshots()) == 3
     assert asked == []
 

@@ -14,7 +14,7 @@ from subdeck.core.engine import Engine
 from subdeck.core.project import trash
 from subdeck.core.project.liveness import Proof, reconcile
 from subdeck.core.project.ownership import adopt
-from subdeck.core.run import artifacts, mark, proven
+from subdeck.core.run import artifacts, proven, signature
 from subdeck.core.run.events import RunEnded, encode_event
 from subdeck.core.run.model import RunReason, RunResult, StopRequest
 from subdeck.core.search.pattern import Pattern
@@ -251,7 +251,7 @@ def test_adopting_signs_the_result(engine: Engine) -> None:
     """A finished run of another user keeps its outcome when it is trusted."""
     run = run_to_end(engine, "answer ok")
     os.unlink(paths.key_file())
-    mark.make_key()
+    signature.make_key()
     (seen,) = engine.snapshots()
     assert seen.foreign
     adopt(engine.project, run.run_id)

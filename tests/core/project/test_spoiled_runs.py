@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from subdeck.core import paths
 from subdeck.core.engine import Engine
-from subdeck.core.run import artifacts, own_copy
+from subdeck.core.run import artifacts, second_copy
 from subdeck.core.run.events import Request
 from subdeck.core.run.model import RunReason, RunStatus, Verdict
 from subdeck.core.run.snapshot import RunSnapshot
@@ -105,7 +105,7 @@ def engine(project_dir: Path) -> Engine:
 
 def run_in_process(root: str, code: str) -> str:
     """Return the output of a new process, which remembers nothing about the project."""
-    program = f"from subdeck.core.run import own_copy\n{code}"
+    program = f"from subdeck.core.run import second_copy\n{code}"
     return subprocess.run(
         [sys.executable, "-c", program], cwd=root, check=True, capture_output=True, text=True
     ).stdout.strip()
@@ -174,7 +174,7 @@ def test_stopping(engine: Engine, tmp_path: Path, name: str, way: str) -> None:
         word = whole if name == "." else name
         assert word in tampered and tampered in " ".join(ended.warnings)
     assert fresh.meta(run.run_id).task == run.meta.task
-    wait_until(lambda: not own_copy.exists(str(run_dir(engine, run))), "the second copy to be removed")
+    wait_until(lambda: not second_copy.exists(str(run_dir(engine, run))), "the second copy to be removed")
     there.check()
 
 
@@ -188,7 +188,7 @@ def test_our_directories_are_moved_and_linked(engine: Engine, tmp_path: Path, pl
     moved = f"cd {root} && mv {place} {place}-2 && sleep 0.2 && ln -s {os.path.basename(place)}-2 {place}; touch {done}"
     run = start(engine, "say One.", f"bash {moved}", "hang")
     wait_until(done.exists, "the child to move it")
-    fresh = run_in_process(root, f"print(own_copy.exists({str(run_dir(engine, run))!r}))")
+    fresh = run_in_process(root, f"print(second_copy.exists({str(run_dir(engine, run))!r}))")
     assert "True" == fresh
     assert (run.run_id,) == Engine.open(root).stop([run.run_id], force=True)
     assert not wait_for_end(Engine.open(root), run.run_id).foreign
@@ -272,7 +272,7 @@ def test_without_a_state_directory(project_dir: Path) -> None:
     """If no second copy can be made the run starts with a warning, and works as usual."""
     engine = open_engine(project_dir)
     run_to_end(engine, "answer ok")  # makes the key
-    place = Path(own_copy.directory_of(engine.project.run_dir("x"))).parent.parent
+    place = Path(second_copy.directory_of(engine.project.run_dir("x"))).parent.parent
     shutil.rmtree(place, ignore_errors=True)
     place.write_text("in the way")
     run = run_to_end(engine, "answer ok")
@@ -287,7 +287,7 @@ def test_a_run_that_waits(project_dir: Path) -> None:
     first = start(engine, "hang")
     started(engine, first)
     run = start(engine, "answer The task.")
-    wait_until(lambda: own_copy.exists(str(run_dir(engine, run))), "its wrapper")
+    wait_until(lambda: second_copy.exists(str(run_dir(engine, run))), "its wrapper")
     meta = run_dir(engine, run) / paths.META
     meta.write_text(meta.read_text().replace("puppet.py", "other.py"))
     engine.stop([first.run_id])
@@ -311,6 +311,6 @@ def test_deleting_removes_the_copy(engine: Engine) -> None:
     """Deleting a run removes its files in the state directory."""
     run = run_to_end(engine, "answer ok")
     directory = engine.project.run_dir(run.run_id)
-    os.close(own_copy.make(directory, Path(directory, paths.META).read_bytes()))
+    os.close(second_copy.make(directory, Path(directory, paths.META).read_bytes()))
     engine.delete([run.run_id])
-    assert not os.path.lexists(own_copy.directory_of(directory))
+    assert not os.path.lexists(second_copy.directory_of(directory))

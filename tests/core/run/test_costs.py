@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from subdeck.core import paths
-from subdeck.core.run.costs import Period, Spent, cost_sheet, money
+from subdeck.core.run.cost_sheet import Period, Spent, cost_sheet, money
 from subdeck.core.run.describe import cost_words
 from subdeck.core.run.model import Usage
 from subdeck.core.run.snapshot import RunSnapshot

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from subdeck.core import paths
-from subdeck.core.agents.kinds import recorded_kind
+from subdeck.core.agents.loader import recorded_kind
 from subdeck.core.cli import output
 from subdeck.core.cli.main import main
 from subdeck.core.run.model import RunResult

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from subdeck.core import paths
 from subdeck.core.run.inbox import EntryKind, Inbox, InboxClosed, put
-from subdeck.core.run.mark import Verifier, marked
 from subdeck.core.run.model import Verdict
+from subdeck.core.run.signature import Verifier, with_signature
 
 
 @pytest.fixture
@@ -153,6 +153,6 @@ def test_the_mark_of_an_entry_is_for_nothing_else(tmp_path: Path) -> None:
     put(str(run_dir), EntryKind.MESSAGE, by="operator", text="hello")
     (sent,) = (run_dir / paths.INBOX).iterdir()
     content = sent.read_bytes()
-    assert not Verifier().is_marked(run_dir.name, content)
-    sent.write_bytes(marked(run_dir.name, content[: content.rindex(b",")] + b"\n}"))
+    assert not Verifier().is_record_signed(run_dir.name, content)
+    sent.write_bytes(with_signature(run_dir.name, content[: content.rindex(b",")] + b"\n}"))
     assert [] == Inbox(str(run_dir)).take()

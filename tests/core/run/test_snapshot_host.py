@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from subdeck.core.run.hosts import Place, PlaceState
+from subdeck.core.run.placement import Place, PlaceState
 
 from ...factories import make_meta, make_snapshot
 

@@ -10,8 +10,8 @@ import pytest
 from subdeck.core import paths
 from subdeck.core.run.events import AssistantText, encode_event
 from subdeck.core.search import scan
-from subdeck.core.search.apart import search_apart
 from subdeck.core.search.pattern import Pattern
+from subdeck.core.search.process import search_apart
 
 from tests.factories import make_finished
 

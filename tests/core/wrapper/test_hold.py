@@ -20,7 +20,7 @@ from subdeck.core.project.liveness import Proof, reconcile
 from subdeck.core.run.snapshot import RunSnapshot
 from subdeck.core.runners import standby
 from subdeck.core.system import processes
-from subdeck.core.wrapper._hold import RunHold
+from subdeck.core.wrapper._run_lock import RunHold
 
 from tests.factories import make_run, open_engine, run_dir, start, started, wait_for_end, wait_until_gone
 from tests.waiting import wait_until

@@ -15,7 +15,7 @@ from subdeck.core.run.events import Decision, Message, Request
 from subdeck.core.run.model import RequestKind, Verdict
 from subdeck.core.run.snapshot import RunSnapshot
 from subdeck.core.spec.request import RunRequest
-from subdeck.core.wrapper._foot import BY, Foot
+from subdeck.core.wrapper._pane_input import BY, Foot
 from subdeck.core.wrapper.records import pane
 
 from tests.factories import events_of, open_engine, result_of, start, wait_for_end, write_settings

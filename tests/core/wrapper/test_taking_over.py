@@ -15,7 +15,7 @@ import pytest
 from subdeck.core.budget.ledger import DayBook, local_day
 from subdeck.core.engine import Engine
 from subdeck.core.errors import SubdeckError
-from subdeck.core.run import own_copy
+from subdeck.core.run import second_copy
 from subdeck.core.run.events import HandedBack, Message, TakenOver
 from subdeck.core.run.model import Verdict
 from subdeck.core.run.snapshot import RunSnapshot
@@ -260,7 +260,7 @@ def test_nobody_comes(engine: Engine) -> None:
     """If the requester is killed before the agent has ended, the run is returned at once."""
     run = begin(engine, "deaf\nsay Begun.\nhang")
     program = Program(engine, run.run_id)
-    wait_until(lambda: os.listdir(f"{own_copy.place_of(str(run_dir(engine, run)))}/inbox"), "the wish to be there")
+    wait_until(lambda: os.listdir(f"{second_copy.place_of(str(run_dir(engine, run)))}/inbox"), "the wish to be there")
     program.process.kill()
     waits(engine, run)
     engine.reply(run.run_id, "", Verdict.DENY)

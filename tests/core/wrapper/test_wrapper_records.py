@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from subdeck.core.agents.sentence import Sentence
 from subdeck.core.engine import Engine
-from subdeck.core.run import artifacts, own_copy
+from subdeck.core.run import artifacts, second_copy
 from subdeck.core.run.events import Notice
 from subdeck.core.run.model import LogCaps
 from subdeck.core.run.snapshot import RunSnapshot
@@ -206,7 +206,7 @@ def test_a_truncated_meta(project_dir: Path) -> None:
     engine = open_engine(project_dir, max_running=1)
     first, run = queued_run(engine, "answer ok")
     meta = run_dir(engine, run) / "meta.json"
-    own_copy.remove(str(meta.parent))
+    second_copy.remove(str(meta.parent))
     meta.write_text(meta.read_text()[:100])
     engine.stop([first.run_id])
     broken = wait_for_end(Engine.open(str(project_dir)), run.run_id)

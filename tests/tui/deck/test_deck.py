@@ -6,8 +6,8 @@ import pytest
 from msgspec.structs import replace
 from subdeck.core.presets.catalog import PresetProblem
 from subdeck.core.run.events import Request
-from subdeck.core.run.hosts import Place, PlaceState
 from subdeck.core.run.model import LaunchedBy, PresetSource, RequestKind, RunReason, RunStatus, Usage
+from subdeck.core.run.placement import Place, PlaceState
 from subdeck.tui.keys.command import KeyContext
 from subdeck.tui.runs.store import Need
 

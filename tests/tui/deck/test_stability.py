@@ -11,7 +11,7 @@ from subdeck.tui.deck._toasts import ends_text
 from subdeck.tui.keys.command import ActionContext, KeyContext
 from subdeck.tui.keys.keymap import footer_hints, keys_line
 from subdeck.tui.runs._rows import RowFlags, RunRow
-from subdeck.tui.runs.columns import layout
+from subdeck.tui.runs.column_layout import layout
 from subdeck.tui.runs.order import ListLayout, list_layout_file
 from subdeck.tui.transcript._matches import highlighter
 from subdeck.tui.transcript._rows import Painter

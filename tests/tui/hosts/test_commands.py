@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from subdeck.core.run.hosts import Place, PlaceState
+from subdeck.core.run.placement import Place, PlaceState
 from subdeck.core.run.snapshot import RunSnapshot
 from subdeck.tui.detail._facts import facts_rows
 from subdeck.tui.detail.page import plain_text

@@ -13,7 +13,7 @@ from subdeck.core.config.settings import Settings
 from subdeck.core.doctor import Check, State
 from subdeck.core.errors import SubdeckError
 from subdeck.core.paths import Project
-from subdeck.core.run.hosts import HostState, HostStates, write_host_states
+from subdeck.core.run.placement import HostState, HostStates, write_host_states
 from subdeck.tui.hosts._figures import Reach, back_texts, figures, lost_texts
 from subdeck.tui.hosts._rows import Shown, cells, facts, heading, layout
 from subdeck.tui.hosts._survey import Examined, ask_hosts, examine_host

@@ -7,7 +7,7 @@ from pathlib import Path
 from subdeck.core.config.host_settings import HostsSettings
 from subdeck.core.config.settings import Settings
 from subdeck.core.paths import Project
-from subdeck.core.run.hosts import HostState, HostStates, write_host_states
+from subdeck.core.run.placement import HostState, HostStates, write_host_states
 from subdeck.tui.launch._values import request_again
 from subdeck.tui.widgets.form import Choice
 from textual.widgets import Input

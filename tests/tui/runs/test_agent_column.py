@@ -8,7 +8,7 @@ import pytest
 from subdeck.core.run.columns import AGENT, CHANGES, COST, TASK, RunColumn
 from subdeck.tui.runs._listing import Listing
 from subdeck.tui.runs._rows import RowFlags, RunRow, head_cells
-from subdeck.tui.runs.columns import DEFAULT, WITH_AGENT, WITH_BOTH, for_listed, layout
+from subdeck.tui.runs.column_layout import DEFAULT, WITH_AGENT, WITH_BOTH, for_listed, layout
 from subdeck.tui.runs.filter import parse_filter
 from subdeck.tui.runs.order import summarize
 from subdeck.tui.runs.store import RunStore

@@ -15,7 +15,7 @@ from subdeck.core.run.columns import COLUMNS, STATE, RunColumn, column_names, so
 from subdeck.core.run.model import Usage
 from subdeck.core.run.snapshot import RunSnapshot
 from subdeck.tui.runs._rows import RowFlags, RunRow, head_cells
-from subdeck.tui.runs.columns import DEFAULT, LEAD, chosen_columns, headings, layout
+from subdeck.tui.runs.column_layout import DEFAULT, LEAD, chosen_columns, headings, layout
 from subdeck.tui.runs.order import common_beginning, summarize
 
 from ..deck.test_hostile_text import HOSTILE

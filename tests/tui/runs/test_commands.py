@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 from subdeck.core.config.settings import Notifications, Settings
 from subdeck.core.errors import RunBusy, SubdeckError
-from subdeck.core.run.kinds import WorktreeFrom
+from subdeck.core.run.enumerations import WorktreeFrom
 from subdeck.core.run.model import PresetSource, Tools
 from subdeck.core.run.snapshot import RunSnapshot
 from subdeck.core.runners.tmux import AttachInfo

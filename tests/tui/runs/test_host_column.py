@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 from subdeck.core.run.columns import BY_AGE, HOST, SORTS, TASK, sort_titled
-from subdeck.core.run.hosts import Place, PlaceState
+from subdeck.core.run.placement import Place, PlaceState
 from subdeck.core.run.snapshot import RunSnapshot
 from subdeck.tui.palette._offers import filter_offers
 from subdeck.tui.runs._listing import Listing
 from subdeck.tui.runs._rows import RowFlags, head_cells
-from subdeck.tui.runs.columns import DEFAULT, WITH_HOST, for_listed, layout
+from subdeck.tui.runs.column_layout import DEFAULT, WITH_HOST, for_listed, layout
 from subdeck.tui.runs.filter import Flags, parse_filter
 from subdeck.tui.runs.order import summarize
 from subdeck.tui.runs.store import RunStore

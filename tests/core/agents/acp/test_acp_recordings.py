@@ -10,7 +10,7 @@ import pytest
 from subdeck.core.acp_bridge._session import called_tool
 from subdeck.core.agents._finalize_tool import NAMES
 from subdeck.core.agents.acp._stream import AcpStream
-from subdeck.core.agents.kinds import recorded_kind
+from subdeck.core.agents.loader import recorded_kind
 from subdeck.core.run.events import AssistantText, Event, Notice, Thinking, ToolCall, ToolResult, UsageReported
 from subdeck.core.run.outcome import FINALIZE_TOOL, ChildExit, Outcome, decide
 

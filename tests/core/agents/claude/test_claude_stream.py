@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, strategies
 from subdeck.core.agents.claude._stream import ClaudeStream
 from subdeck.core.agents.claude.program import UPDATES
-from subdeck.core.agents.kinds import recorded_kind
+from subdeck.core.agents.loader import recorded_kind
 from subdeck.core.run.events import AssistantText, Event, Notice, Retry, ToolCall, ToolResult, UsageReported
 from subdeck.core.run.model import RunReason
 from subdeck.core.run.outcome import ChildExit, Outcome, decide

@@ -11,7 +11,7 @@ from subdeck.core.agents.codex._exec_run import ExecStream
 from subdeck.core.agents.codex._items import Tokens
 from subdeck.core.agents.codex._stream import CodexStream
 from subdeck.core.agents.codex.child import CHILD
-from subdeck.core.agents.kinds import recorded_kind
+from subdeck.core.agents.loader import recorded_kind
 from subdeck.core.run.events import AssistantText, Event, Notice, Retry, Thinking, ToolCall, ToolResult, UsageReported
 from subdeck.core.run.model import Usage
 from subdeck.core.wrapper.replay import replay

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from .. import paths
 from ..agents.child import Start
-from ..agents.kinds import interactive_side
+from ..agents.loader import interactive_side
 from ..errors import SubdeckError, in_one_line
 from ..run import artifacts
 from ..run.environment import for_agent

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from .. import paths
-from ..run import artifacts, own_copy, proven
+from ..run import artifacts, proven, second_copy
 from ..run.artifacts import RunnerFacts
 from ..run.changes import NOT_RECORDED, NOT_RUN, Changes, CheckResult
 from ..run.describe import moment
@@ -74,7 +74,7 @@ class Remains:
         self._ended = end if end and proven.is_sealed_end(self._run_dir, end) else None
         """Written by the run's wrapper, or by a process that began to finish it; no other end counts."""
         self._lasted_ms = self._duration_ms()
-        self._tampered = own_copy.said(self._run_dir)
+        self._tampered = second_copy.said(self._run_dir)
         self._writing = "" if self._prepared or self._ended else self._read_writing()
 
     def finish(self, by: str, not_ended: tuple[str, ...], *, is_certain: bool = True) -> None:

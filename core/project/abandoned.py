@@ -15,8 +15,8 @@ from ..run.artifacts import GIVEN_UP_BY
 from ..run.describe import OUT_OF_REACH, whereabouts
 from ..run.events import EventTail
 from ..run.fold import Fold
-from ..run.hosts import Permit, give_permit
 from ..run.model import STATUS_OF, RunReason, RunResult
+from ..run.placement import Permit, give_permit
 from ..run.snapshot import RunSnapshot
 from ..system import files
 from .ownership import check_own, ring

@@ -83,9 +83,9 @@ def _here(request: RunRequest, preset: Preset | None, runner: RunnerKind) -> Pla
 
 def _refuse_without_hosts(settings: HostsSettings) -> None:
     """Raise if the settings have no hosts, or contradict each other."""
-    from ..config.hosts_in_force import hosts_in_force  # not needed by runs on this machine
+    from ..config.effective_hosts import effective_hosts  # not needed by runs on this machine
 
-    if not hosts_in_force(settings).is_set:
+    if not effective_hosts(settings).is_set:
         raise RunnerUnavailable(
             "no hosts are set up",
             code="hosts.none",

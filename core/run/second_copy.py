@@ -16,7 +16,7 @@ from functools import lru_cache
 from .. import paths
 from ..system import files
 from ..system.directory import HOME
-from .mark import new_hash
+from .signature import new_hash
 
 OPEN = "open"
 """In the state directory: copies of all unfinished runs, by project."""

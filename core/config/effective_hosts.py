@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import astuple, replace
 
 from .. import paths
-from ..run.kinds import Whole
+from ..run.enumerations import Whole
 from ..system import files, processes
 from ..system.record import read_record
 from .host_settings import HostsSettings, TlsFiles
@@ -40,7 +40,7 @@ def try_file() -> str:
     return paths.state_file("hosts", "try.json")
 
 
-def hosts_in_force(settings: HostsSettings) -> HostsSettings:
+def effective_hosts(settings: HostsSettings) -> HostsSettings:
     """Return the settings of hosts, with a running test cluster added if they name no hosts."""
     if settings.is_set:
         return settings

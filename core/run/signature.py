@@ -28,7 +28,7 @@ _FIELD_AT = len(_FIELD) + 2 * _DIGEST_BYTES + len(_END)
 """Bytes from the beginning of the field to the end of the file."""
 
 
-def marked(run_id: str, record: bytes) -> bytes:
+def with_signature(run_id: str, record: bytes) -> bytes:
     """Return a run's record, formatted as by `msgspec.json.format(…, indent=1)`, with the signature as its last field.
 
     Creates the key if there is none. Raises SubdeckError if that fails.
@@ -67,9 +67,9 @@ class Verifier:
     _user = -1
     """The last owner that was this user."""
 
-    def is_marked(self, run_id: str, record: bytes) -> bool:
+    def is_record_signed(self, run_id: str, record: bytes) -> bool:
         """Return whether a record has this user's signature for that run id; False if the key is unusable."""
-        if not is_mark_there(record) or self._keyed is None:
+        if not has_signature(record) or self._keyed is None:
             return False
         head = memoryview(record)[:-_FIELD_AT]
         return record.startswith(_signature(self._keyed, run_id, head), len(record) - _FIELD_AT + len(_FIELD))
@@ -84,7 +84,7 @@ class Verifier:
         """Return whether a record is signed like that, in a directory of this user."""
         if owner != self._user and paths.is_own(owner):
             self._user = owner
-        return owner == self._user and self.is_marked(run_id, record)
+        return owner == self._user and self.is_record_signed(run_id, record)
 
     @cached_property
     def _keyed(self) -> blake2b | None:
@@ -95,7 +95,7 @@ class Verifier:
         return None if key is None else _keyed(key)
 
 
-def is_mark_there(record: bytes) -> bool:
+def has_signature(record: bytes) -> bool:
     """Return whether a record has a signature, valid or not."""
     return record.endswith(_END) and record.startswith(_FIELD, max(0, len(record) - _FIELD_AT))
 

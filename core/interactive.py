@@ -1,4 +1,4 @@
-"""Let a person continue a run in the agent's own program, in this terminal: `python -m subdeck.core.takeover RUN BY`.
+"""Continue a run in the agent's own program, in this terminal: `python -m subdeck.core.interactive RUN BY`.
 
 The run stays with its wrapper. On request the wrapper ends the agent and describes how to start the program. It waits
 while this process holds a lock or the program lives. If either process dies, the other knows the state.
@@ -22,7 +22,7 @@ from .errors import RunBusy, SubdeckError
 from .project.liveness import living_wrappers, reconcile
 from .project.ownership import check_own
 from .project.talk import wake
-from .run import own_copy
+from .run import second_copy
 from .run.events import EventTail, Message
 from .run.inbox import EntryKind, InboxClosed, put
 from .run.model import MessageState, RunMeta
@@ -104,7 +104,7 @@ def _held(run_dir: str) -> Generator[int]:
                 f"run {run_dir[-6:]} is already open in the agent", where=run_dir, hint="exit the agent there"
             )
         os.ftruncate(lock, 0)
-        for path in {own_copy.lock_of(run_dir), os.path.join(run_dir, paths.LOCK)}:
+        for path in {second_copy.lock_of(run_dir), os.path.join(run_dir, paths.LOCK)}:
             locks.append(files.open_file(path, os.O_RDWR))
             files.lock(locks[-1], shared=True)
         yield lock

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 
 from .. import paths
-from ..run import own_copy, proven
-from ..run.mark import Verifier
+from ..run import proven, second_copy
+from ..run.signature import Verifier
 from ..system import files
 
 
@@ -49,7 +49,7 @@ class RunHold:
             self._locks.append(lock)
             if files.try_lock(lock, shared=True):
                 if self._copy >= 0:
-                    own_copy.say(self._run_dir, f"{paths.LOCK} was removed or replaced during the run")
+                    second_copy.say(self._run_dir, f"{paths.LOCK} was removed or replaced during the run")
                 self._file = _identity(os.fstat(lock))
                 self._note_lock(lock)
         except OSError:
@@ -66,13 +66,13 @@ class RunHold:
     def _make_copy(self) -> None:
         """Make the second copy of a run whose record requires signatures and has this user's."""
         meta = files.content(os.path.join(self._run_dir, paths.META))
-        if not (proven.is_flagged(meta) and Verifier().is_marked(os.path.basename(self._run_dir), meta)):
+        if not (proven.is_flagged(meta) and Verifier().is_record_signed(os.path.basename(self._run_dir), meta)):
             return
         try:
-            self._copy = own_copy.make(self._run_dir, meta)
+            self._copy = second_copy.make(self._run_dir, meta)
             self._note_lock(self._locks[-1])
         except OSError as error:
-            where = own_copy.directory_of(self._run_dir)
+            where = second_copy.directory_of(self._run_dir)
             self.trouble = (
                 f"cannot write the second copy of this run's records to {where}: {error.strerror}; its "
                 "agent could gain control of the run by writing to the run's directory"
@@ -80,7 +80,7 @@ class RunHold:
 
     def _note_lock(self, lock: int) -> None:
         if self._copy >= 0:
-            own_copy.note_lock(self._copy, os.fstat(lock))
+            second_copy.note_lock(self._copy, os.fstat(lock))
 
     def _is_held(self) -> bool:
         try:

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from .. import paths
 from ..system import files
 from ..system.record import read_record
-from .kinds import Cost, OpenEnum, Whole
+from .enumerations import Cost, OpenEnum, Whole
 
 
 class PlaceState(OpenEnum):
