@@ -1,4 +1,4 @@
-"""What a user reads: no wording that needs a second reading, and every change of a sentence is seen in review."""
+"""Texts for users have no wording that needs a second reading, and every changed sentence is reviewed."""
 
 from __future__ import annotations
 
@@ -7,10 +7,19 @@ import re
 import pytest
 
 from . import strings
-from .words import ALLOWED, WORDINGS, Wording, refused, violations
+from .words import (
+    ALLOWED,
+    IN_DOCSTRINGS,
+    WORDINGS,
+    Wording,
+    docstrings,
+    refused,
+    violations,
+    violations_in_docstrings,
+)
 
 
-@pytest.mark.parametrize("wording", WORDINGS, ids=lambda wording: wording.bad)
+@pytest.mark.parametrize("wording", [*WORDINGS, *IN_DOCSTRINGS], ids=lambda wording: wording.bad)
 def test_each_pattern(wording: Wording) -> None:
     """A pattern finds its bad example and nothing in its good one."""
     assert re.search(wording.pattern, wording.bad, re.IGNORECASE)
@@ -18,12 +27,26 @@ def test_each_pattern(wording: Wording) -> None:
 
 
 def test_no_user_reads_a_refused_wording() -> None:
-    """No text for a user has a wording of the list; `python -m tests.house.words` prints them."""
+    """No text for a user has a refused wording; `python -m tests.house.words` prints them."""
     assert [] == [*violations()]
 
 
+def test_no_docstring_has_a_refused_wording() -> None:
+    """No docstring of the two trees has a wording of the lists; `python -m tests.house.words` prints them."""
+    assert [] == [*violations_in_docstrings()]
+
+
+def test_which_strings_are_docstrings() -> None:
+    """Modules, classes, functions, fields and constants have docstrings; other strings are none of them."""
+    source = (
+        '"""module"""\nX = "no"\n"""constant"""\nclass A:\n    """class"""\n    x: int\n    """field"""\n'
+        '    def f(self):\n        """function"""\n        return "no"\n'
+    )
+    assert ["module", "constant", "class", "field", "function"] == [*docstrings(source)]
+
+
 def test_allowed_texts_are_there() -> None:
-    """Each text that is allowed stands in its file, and needs to be allowed."""
+    """Each allowed text is in its file, and needs to be allowed."""
     known = strings.inventory()
     assert [] == [
         text for file, texts in ALLOWED.items() for text in texts if text not in known[file] or not refused(text)
@@ -48,5 +71,5 @@ def test_the_inventory_is_current() -> None:
     ],
 )
 def test_what_counts_as_a_text(source: str, texts: list[str]) -> None:
-    """Words in strings count, and labels of one word; docstrings count only where click prints them."""
+    """Words in strings count, and labels of one word; docstrings count only if click prints them."""
     assert texts == sorted(strings.texts_of(source))

@@ -1,10 +1,11 @@
-"""Wordings that no text for a user may have: `python -m tests.house.words` prints where they stand.
+"""Wordings that no text for a user and no docstring may have: `python -m tests.house.words` prints where they occur.
 
-Each pattern is bounded by words, and has a text that it refuses and one that it lets pass.
+Each pattern is bounded by words, and has a text that it refuses and one that it accepts.
 """
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterable, Iterator
 
@@ -19,10 +20,15 @@ class Wording(Struct, frozen=True):
     """What to write."""
     bad: str
     good: str
+    is_for_users: bool = False
+    """Whether docstrings may have it: in code, a child is a process."""
 
 
-def _word(pattern: str, instead: str, bad: str, good: str) -> Wording:
-    return Wording(rf"(?<![\w-])(?:{pattern})(?![\w-])", instead, bad, good)
+def _word(pattern: str, instead: str, bad: str, good: str, *, is_for_users: bool = False) -> Wording:
+    return Wording(rf"(?<![\w-])(?:{pattern})(?![\w-])", instead, bad, good, is_for_users)
+
+
+_WITH_DOCSTRINGS = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 WORDINGS: tuple[Wording, ...] = (
@@ -88,7 +94,13 @@ WORDINGS: tuple[Wording, ...] = (
         "take over changes",
         "apply changes",
     ),
-    _word(r"(?:hand|hands|handed|handing) (?:it |back|over|in)", "return, give", "hand over a result", "a handover"),
+    _word(
+        r"(?:hand|hands|handed|handing) (?:it |back|over|in)",
+        "return, give",
+        "hand over a result",
+        "a handover",
+        is_for_users=True,
+    ),
     _word(r"(?:give|gives|gave|given|giving) (?:\w+ )?up", "abandon, stop", "give up the run", "abandon the run"),
     _word(r"(?:bring|brings|brought) (?:\w+ )*back", "restore", "undo brings it back", "undo restores it"),
     _word(r"(?:leave|leaves) (?:\w+ )?out", "remove, omit", "leave it out", "it is left unchanged"),
@@ -101,14 +113,15 @@ WORDINGS: tuple[Wording, ...] = (
         "pause, resume",
         "hold the queue",
         "pause the queue",
+        is_for_users=True,
     ),
     # --- terms ---
-    _word(r"child(?: agent)?|child agents|children", "agent", "a child agent", "the agent"),
+    _word(r"child(?: agent)?|child agents|children", "agent", "a child agent", "the agent", is_for_users=True),
     _word(r"foreign", "untrusted", "a foreign run", "an untrusted run"),
     _word(r"(?:in|out of) reach", "online, unreachable", "a host out of reach", "an unreachable host"),
-    _word(r"one-way", "non-interactive", "it runs one-way", "it is non-interactive"),
+    _word(r"one-way", "non-interactive", "it runs one-way", "it is non-interactive", is_for_users=True),
     _word(r"ad hoc", "one-off", "run ad hoc", "a one-off run"),
-    _word(r"operators?", "you, the user", "the operator", "the user"),
+    _word(r"operators?", "you, the user", "the operator", "the user", is_for_users=True),
     _word(r"blanks", "whitespace", "differs in blanks", "a blank line"),
     _word(r"in force", "effective", "settings in force", "effective settings"),
     # --- filler ---
@@ -118,6 +131,47 @@ WORDINGS: tuple[Wording, ...] = (
     Wording(r", too(?=[.;,:)]|$)", "also, or drop it", "and that one, too.", "too many, too large"),
     Wording(r"[,;] else(?!\w)", "otherwise, default", "the parent's, else its own", "nothing else"),
 )
+
+IN_DOCSTRINGS: tuple[Wording, ...] = (
+    _word(r"child agents?", "agent", "the child agent", "the child process"),
+    _word(r"have it go|let (?:it |them )?go(?: of)?|lets? go|letting go", "release", "let go of it", "release it"),
+    _word(r"looks? (?:whether|if|what|at once)", "check", "look whether it runs", "check if it runs"),
+    _word(
+        r"(?:came|comes?|become|becomes|became) of (?:it|that|them|a|the|this)",
+        "the result of",
+        "what came of it",
+        "its result",
+    ),
+    _word(r"the one (?:that|which|who)|those (?:that|which|who)|that which", "name the noun", "those that run", "runs"),
+    _word(r"for as long as|so long as", "while", "for as long as it runs", "while it runs"),
+    _word(
+        r"(?:is|are) told|was told|told (?:of|that|to|about|by)",
+        "report, notify",
+        "it is told to end",
+        "a stop request",
+    ),
+    _word(r"(?:it|is|was) said|said (?:to|of|by|in)", "message", "what is said to it", "a message to it"),
+    _word(r"in one go|at one go", "at once", "in one go", "in one step"),
+    _word(r"there(?:by|in|of)|wherein|whence|hence(?!forth)|thus", "drop it", "the end thereof", "its end"),
+    _word(r"(?:makes?|made) (?:it |them )?fit", "prepare", "made fit to be shown", "made safe to show"),
+    _word(r"puts? (?:right|aside)", "repair, move", "put right", "repaired"),
+    _word(
+        r"nothing of (?:it|the|a|this|them)|all of it|of which",
+        "name the noun",
+        "nothing of it is left",
+        "none of the files is left",
+    ),
+    _word(r"ours|theirs|yours", "put the possessive first", "a file of ours", "our file"),
+    _word(r"in the way", "conflicting, blocking", "what is in the way", "the conflicting file"),
+    _word(r"comes? (?:along|with it)", "included", "what comes along", "what is included"),
+    Wording(
+        r"(?<![\w-])(?:at all|as well|(?<!left )alone)(?=[.,;:)]|$)", "drop it", "not read at all.", "alone in its pane"
+    ),
+    _word(r"by (?:itself|themselves)", "on its own", "it ends by itself", "it ends on its own"),
+    _word(r"is (?:that|what) (?:of|which|a|the)", "name the noun", "it is that of the run", "it is the run's"),
+    _word(r"than (?:that|what|this)", "name the noun", "older than that", "older than the run"),
+)
+"""Wordings that docstrings avoid besides those of texts for users."""
 
 ALLOWED: dict[str, frozenset[str]] = {
     "core/config/host_settings.py": frozenset(
@@ -135,6 +189,33 @@ ALLOWED: dict[str, frozenset[str]] = {
 def refused(text: str) -> list[str]:
     """Return the wordings in a text that a user should not read."""
     return [found[0] for wording in WORDINGS if (found := re.search(wording.pattern, text, re.IGNORECASE))]
+
+
+def refused_in_docstring(text: str) -> list[str]:
+    """Return the wordings in a docstring that its reader would have to read twice."""
+    wordings = (*(each for each in WORDINGS if not each.is_for_users), *IN_DOCSTRINGS)
+    return [found[0] for wording in wordings if (found := re.search(wording.pattern, text, re.IGNORECASE))]
+
+
+def docstrings(source: str) -> Iterator[str]:
+    """Iterate over the docstrings of a Python module, those of its fields and constants included."""
+    for node in ast.walk(ast.parse(source)):
+        body: list[ast.stmt] = node.body if isinstance(node, _WITH_DOCSTRINGS) else []
+        for statement in body:
+            match statement:
+                case ast.Expr(value=ast.Constant(value=str(text))):
+                    yield text
+                case _:
+                    pass
+
+
+def violations_in_docstrings() -> Iterator[tuple[str, str, list[str]]]:
+    """Iterate over file, docstring and wordings of both trees."""
+    for tree in TREES:
+        for path in sorted((ROOT / tree).rglob("*.py")):
+            for text in docstrings(path.read_text(encoding="utf-8")):
+                if found := refused_in_docstring(text):
+                    yield str(path.relative_to(ROOT)), text, found
 
 
 def violations() -> Iterator[tuple[str, str, list[str]]]:
@@ -157,5 +238,5 @@ def _pages() -> Iterator[tuple[str, Iterable[str]]]:
 
 
 if __name__ == "__main__":
-    for where, what, words in violations():
+    for where, what, words in (*violations(), *violations_in_docstrings()):
         print(f"{where}: {', '.join(words)}: {what!r}")
