@@ -30,9 +30,10 @@ from ..system.spawn import Child
 from ..system.termination import UnseenError
 from ._containment import Containment
 from ._intake import Intake
-from ._limits import Step, StopEscalation, Watchdog
+from ._limits import Watchdog
 from ._queue import Signals
 from ._spending import Spending, added
+from ._stop_escalation import Step, StopEscalation
 from ._wakeup import read_available, wake_on_signals
 from .mailbox import Mailbox
 from .records import Records

@@ -26,8 +26,8 @@ from ..text.decoder import decode
 from ..text.plain import one_line, plain
 from ._containment import Containment
 from ._event_file import AppendedFile
-from ._limits import Step, StopEscalation
 from ._queue import Signals
+from ._stop_escalation import Step, StopEscalation
 from ._wakeup import read_available, wake_on_signals
 from .records import Records
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from subdeck.core.wrapper._limits import Step, StopEscalation
+from subdeck.core.wrapper._stop_escalation import Step, StopEscalation
 
 
 def steps(escalation: StopEscalation, *times: float) -> list[Step | None]:
