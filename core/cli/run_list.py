@@ -61,13 +61,15 @@ def rows(runs: Sequence[RunSnapshot]) -> list[str]:
         column for column in IN_STATUS if (remote or not column.needs_remote) and (has_agents or column is not AGENT)
     ]
     views = [RunView(run, run.silence(clock), DOING) for run in runs]
-    cells = [[_text(column, view, now) for column in columns] for view in views]
+    cells = zip(*(_texts(column, views, now) for column in columns), strict=True)
     asked = {NOW.text(view) for view in views if view.run.is_waiting}
-    return table([column.status for column in columns if column.status], cells, terminal_width(), asked)
+    return table([column.status for column in columns if column.status], list(cells), terminal_width(), asked)
 
 
-def _text(column: RunColumn, view: RunView, now: datetime) -> str:
-    return column.time(view.run, now) if column.time else (column.status_text or column.text)(view)
+def _texts(column: RunColumn, views: Sequence[RunView], now: datetime) -> list[str]:
+    if column.time:
+        return [column.time(view.run, now) for view in views]
+    return list(map(column.status_text or column.text, views))
 
 
 def totals(runs: Sequence[RunSnapshot]) -> str:

@@ -254,6 +254,7 @@ PRESET = RunColumn(
     sort=Sort("preset", lambda runs, _status, _section: title(runs).casefold(), turn=5),
     filtered=lambda run: run.meta.title,
     status=Column(20, least=8),
+    status_text=lambda view: view.run.meta.title,
 )
 TASK = RunColumn(
     name="task",
@@ -262,6 +263,7 @@ TASK = RunColumn(
     is_usual=True,
     sort=Sort("task", lambda runs, _status, _section: about(runs[0]).casefold(), turn=6),
     status=Column(60, least=10),
+    status_text=lambda view: view.run.meta.description or view.run.meta.task,
 )
 NOW = RunColumn(
     name="now",
