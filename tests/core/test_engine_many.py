@@ -9,6 +9,7 @@ import pytest
 from subdeck.core.run.events import RunEnded, RunQueued, RunStarted
 
 from tests.factories import BRIEF, ahead_of, end_of, events_of, open_engine, request
+from tests.waiting import wait_until
 
 pytestmark = pytest.mark.processes
 
@@ -27,7 +28,7 @@ def test_two_hundred_at_once(project_dir: Path) -> None:
     ends = engine.wait([run.run_id for run in runs], timeout=100)
     assert {("completed", "done", "ok")} == {(run.status.value, str(run.reason), end_of(run).message) for run in ends}
     assert [f"task {number}" for number in range(MANY)] == [run.meta.task for run in ends]
-    assert [] == os.listdir(engine.project.active)
+    wait_until(lambda: not os.listdir(engine.project.active), "the last wrapper to clean up behind its result")
     for run in ends:
         kinds = [type(event) for event in events_of(engine, run) if not isinstance(event, RunQueued)]
         assert (RunStarted, RunEnded) == (kinds[0], kinds[-1])

@@ -267,6 +267,7 @@ def begun_turn(shared: Path) -> int:
 def test_an_empty_session_is_mended(engine: Engine, shared: Path) -> None:
     """A conversation whose file a killed launcher or a full disk left empty begins again under its id."""
     first = run(engine, FIRST)
+    wait_until_gone(started(engine, first).pid)  # it holds the conversation until its exit
     path = Path(first.meta.session_path or "")
     path.write_bytes(b"")
     second = run(engine, SECOND)

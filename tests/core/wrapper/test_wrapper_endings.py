@@ -78,6 +78,7 @@ def test_events_are_numbered_from_one(engine: Engine) -> None:
 def test_the_files_of_a_finished_run(engine: Engine) -> None:
     """A finished run's records are readable only by its owner, and no activity, lock-step or temporary file is left."""
     run = run_to_end(engine, "complain a word on stderr", "answer All is well.")
+    wait_until_gone(started(engine, run).pid)  # it cleans up after the result is published
     files = {file.name: file.stat().st_mode & 0o777 for file in run_dir(engine, run).iterdir()}
     names = ("child-session.jsonl", "events.jsonl", "lock", "meta.json", "prompt.md", "result.json", "runner.json")
     assert dict.fromkeys((*names, "stderr.log", "stdout.log", "transcript.log"), 0o600) == files
