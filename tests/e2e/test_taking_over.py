@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -30,7 +31,7 @@ def test_there_and_back(open_app: OpenApp, shop: Path, before: tuple[str, ...]) 
     """
     app = open_app(argv=(*before, *SUBDECK))
     launch(app, "parts\nsay I am looking at the shop\nhang", preset="repo-scout")
-    app.until_shown("I am looking at the shop")
+    app.until(lambda: re.search("● repo-scout .*I am looking at the shop", app.screen), "the agent's text in the list")
     app.press("A")
     app.until_shown("in the agent?")
     app.press("y")
