@@ -79,10 +79,12 @@ def assert_mirrored(engine: Engine, run: RunSnapshot, host: SshHost) -> None:
         assert files.content(str(there / name)) == files.content(str(run_dir(engine, run) / name)), name
 
 
-def test_runs_go_to_hosts_and_end_here(engine: Engine, hosts: dict[str, SshHost]) -> None:
+def test_runs_go_to_hosts_and_end_here(engine: Engine, hosts: dict[str, SshHost], project_dir: Path) -> None:
     """Runs are spread over the hosts by their slots, and their files arrive byte for byte."""
-    scripts = [("say Hello.", f"answer {number}") for number in range(6)]
+    scripts = [("say Hello.", "wait-for go", f"answer {number}") for number in range(6)]
     launched = engine.launch([request(*script) for script in scripts], background=True)
+    wait_until(lambda: 4 == [seen(engine, run).status for run in launched].count("running"), "both hosts to be full")
+    (project_dir / "go").touch()
     ended = [wait_for_end(engine, run.run_id) for run in launched]
     assert {f"answer {number}" for number in range(6)} == {
         f"answer {result_of(engine, run).final_text}" for run in ended
