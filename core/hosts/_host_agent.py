@@ -108,6 +108,8 @@ class HostAgent:
         self._forker = Forker()
         self._spools = {relay: Spool(self._root, relay) for relay in self._root.relays()}
         self._offers = Offers()
+        self._holders: dict[tuple[str, str], asyncio.Future[None]] = {}
+        """By relay and run: resolved when a later ticket holds the slot."""
         self._arriving: dict[tuple[str, str], asyncio.Task[Answer]] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
         self._quick = ThreadPoolExecutor(4, "subdeck-quick")
@@ -150,7 +152,24 @@ class HostAgent:
             return encode(Answer(Said.REFUSED, one_line(f"{self.name}: {said}", _LONGEST_WHY)))
 
     async def hold(self, relay: str, run_id: str) -> Said:
-        """Offer a run and hold a slot for it until it has finished. A ticket runs this the whole time."""
+        """Offer a run and hold a slot for it until it has finished, or a later ticket for it holds one: tickets of a
+        relay that was killed go on here. A ticket runs this the whole time.
+        """
+        later = asyncio.get_running_loop().create_future()
+        if (earlier := self._holders.get((relay, run_id))) and not earlier.done():
+            earlier.set_result(None)
+        self._holders[relay, run_id] = later
+        holding = asyncio.create_task(self._hold_until_over(relay, run_id))
+        try:
+            await asyncio.wait((holding, later), return_when=asyncio.FIRST_COMPLETED)
+            return holding.result() if holding.done() else Said.REPLACED
+        finally:
+            holding.cancel()
+            await asyncio.wait((holding,))
+            if self._holders.get((relay, run_id)) is later:
+                del self._holders[relay, run_id]
+
+    async def _hold_until_over(self, relay: str, run_id: str) -> Said:
         spool = self._spool(relay)
         is_here = run_id in spool.known or spool.was_delivered(run_id) or spool.was_removed(run_id)
         if not is_here and not await self._offers.hold(spool, run_id):

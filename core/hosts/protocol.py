@@ -201,6 +201,8 @@ class Said(StrEnum):
     """Ticket: its run has finished."""
     NO_PERMIT = "no_permit"
     """Ticket: no permit came in time."""
+    REPLACED = "replaced"
+    """Ticket: a later one holds the slot of its run."""
 
 
 class Answer(Struct, frozen=True, omit_defaults=True):

@@ -86,6 +86,18 @@ def test_the_relay_is_killed(operator: Operator, watch: Watch) -> None:
     to_the_end(operator, watch, runs)
 
 
+def test_later_relays_take_no_more_slots(operator: Operator, watch: Watch) -> None:
+    """A run occupies one slot, no matter how many relays have served it."""
+    runs = running(operator, SLOTS // 2)
+    for _ in range(3):
+        operator.kill_relay()
+        operator.look()
+        operator.wait("all runs to be vouched for", runs, "running", timeout=10)
+    runs += operator.launch(SLOTS // 2)
+    operator.wait("the other slots to be used", runs, "running", timeout=15)
+    to_the_end(operator, watch, runs)
+
+
 def test_both_workers_are_killed(bed: Bed, operator: Operator, watch: Watch) -> None:
     """Runs continue without the worker of their host; the next one takes them, and starts none beyond its slots."""
     runs = running(operator, 4)

@@ -115,6 +115,22 @@ async def test_a_slot_is_held_for_a_run(tmp_path: Path) -> None:
         assert Answer(Said.OVER) == await relay.hold(meta.run_id)
 
 
+async def test_a_later_ticket_takes_the_slot_over(tmp_path: Path) -> None:
+    """A run that is offered or running here holds one slot, its latest ticket's: the relay of others may be dead."""
+    async with hosting(tmp_path / "spool") as agent:
+        relay, meta = Asking(agent), host_meta()
+        first = asyncio.create_task(relay.hold(meta.run_id))
+        assert (meta.run_id,) == (await relay.pull(wait=20)).offers
+        second = asyncio.create_task(relay.hold(meta.run_id))
+        assert Answer(Said.REPLACED) == await asyncio.wait_for(first, 20)
+        assert (meta.run_id,) == (await relay.pull(wait=20)).offers
+        await relay.begin("hang", meta=meta)
+        third = asyncio.create_task(relay.hold(meta.run_id))
+        assert Answer(Said.REPLACED) == await asyncio.wait_for(second, 20)
+        assert Answer(Said.TOLD) == await relay.stop(meta.run_id, force=True)
+        assert Answer(Said.OVER) == await asyncio.wait_for(third, 20)
+
+
 def test_a_run_that_is_shorter_than_a_look(tmp_path: Path) -> None:
     """A run whose activity file came and went between two sweeps is finished at the next sweep."""
     spool, run_id = Spool(SpoolRoot(str(tmp_path / "spool")), RELAY), host_meta().run_id
