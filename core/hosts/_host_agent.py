@@ -153,7 +153,7 @@ class HostAgent:
 
     async def hold(self, relay: str, run_id: str) -> Said:
         """Offer a run and hold a slot for it until it has finished, or a later ticket for it holds one: tickets of a
-        relay that was killed go on here. A ticket runs this the whole time.
+        killed relay keep running here. A ticket runs this the whole time.
         """
         later = asyncio.get_running_loop().create_future()
         if (earlier := self._holders.get((relay, run_id))) and not earlier.done():
