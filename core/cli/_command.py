@@ -11,6 +11,7 @@ import click
 from msgspec import Struct
 
 from ..errors import UsageError
+from ._page import PageCommand
 from .output import Output, Piece, is_terminal, render, show
 
 
@@ -31,21 +32,26 @@ def merged(*parts: Struct) -> dict[str, Any]:
 
 
 def command(
-    name: str, *, json_help: str = "Print one JSON document on stdout.", **settings: Any
-) -> Callable[[Callable[..., Any]], click.Command]:
-    """Declare a command that also takes `--json`. Its function returns an `Output`, or an exit code.
+    name: str,
+    *examples: str,
+    cls: type[PageCommand] = PageCommand,
+    json_help: str = "Print one JSON document on stdout.",
+    **settings: Any,
+) -> Callable[[Callable[..., Any]], PageCommand]:
+    """Declare a command that also takes `--json`, with its examples.
 
-    The return annotation names the class of the document: `Output[Answer]`, or `Annotated[int, Answer]` for a command
-    that prints while it works.
+    Its function returns an `Output`, or an exit code. The return annotation names the class of the document:
+    `Output[Answer]`, or `Annotated[int, Answer]` for a command that prints while it works.
     """
 
-    def declared(function: Callable[..., Any]) -> click.Command:
+    def declared(function: Callable[..., Any]) -> PageCommand:
         @wraps(function)
         def call(*args: Any, as_json: bool, **options: Any) -> object:
             result = function(*args, **options)
             return render(cast("Output[Any]", result), as_json=as_json) if isinstance(result, Output) else result
 
-        made = click.command(name, **settings)(call)
+        made = click.command(name, cls=cls, **settings)(call)
+        made.examples = examples
         return click.option("--json", "as_json", is_flag=True, help=json_help)(made)
 
     return declared

@@ -85,20 +85,18 @@ class Script(Document, frozen=True):
     """To be evaluated by the shell."""
 
 
-@command("completion")
+@command(
+    "completion",
+    'eval "$(subdeck completion bash)" # in ~/.bashrc',
+    'eval "$(subdeck completion zsh)" # in ~/.zshrc, after compinit',
+    "subdeck completion fish > ~/.config/fish/completions/subdeck.fish",
+)
 @click.argument("shell", type=OneOf(list(SCRIPTS)))
 @click.option("--line", hidden=True, help="The command line up to the cursor: print what completes it.")
 @click.option("--word", hidden=True, help="The part of the last word that bash replaces.")
 @click.pass_context
 def completion(ctx: click.Context, shell: str, line: str | None, word: str | None) -> Output[Script] | None:
-    """Print a script that completes commands, options, runs, presets, agents and models in bash, zsh or fish.
-
-    In ~/.bashrc: eval "$(subdeck completion bash)"
-
-    In ~/.zshrc, after compinit: eval "$(subdeck completion zsh)"
-
-    For fish: subdeck completion fish > ~/.config/fish/completions/subdeck.fish
-    """
+    """Print a script that completes commands, options, runs, presets, agents and models in bash, zsh or fish."""
     if line is not None:
         items = _Line(ctx.find_root().command, line).items(word)
         show("\t".join((item.type, item.value, one_line(item.help or "", DESCRIPTION))) for item in items)

@@ -46,7 +46,12 @@ class KeyFiles(Document, frozen=True):
     """Its private key."""
 
 
-@command("keys", json_help="Print JSON.")
+@command(
+    "keys",
+    "subdeck hosts keys",
+    "subdeck hosts keys ~/cluster-keys",
+    json_help="Print JSON.",
+)
 @click.argument("directory", metavar="[DIR]", required=False)
 def keys(directory: str | None) -> Output[KeyFiles]:
     """Create the files that admit machines to a cluster: an authority, and one certificate and key for all machines.
@@ -89,7 +94,12 @@ def _from_home(directory: str) -> str:
     return os.path.relpath(directory, home) if below else directory
 
 
-@command("scheduler", json_help=ERRORS_AS_JSON)
+@command(
+    "scheduler",
+    "subdeck hosts scheduler tls://head:8786 --keys ~/cluster-keys",
+    "subdeck hosts scheduler tcp://127.0.0.1:8786",
+    json_help=ERRORS_AS_JSON,
+)
 @click.argument("address", required=False)
 @keys_option
 def scheduler(address: str | None, keys: str | None) -> None:
@@ -116,7 +126,12 @@ def scheduler(address: str | None, keys: str | None) -> None:
         keeper.run()
 
 
-@command("serve", json_help=ERRORS_AS_JSON)
+@command(
+    "serve",
+    "subdeck hosts serve tls://head:8786 --slots 8 --label gpu=1",
+    "subdeck hosts serve tcp://127.0.0.1:8786",
+    json_help=ERRORS_AS_JSON,
+)
 @click.argument("address", required=False)
 @keys_option
 @click.option(
@@ -174,7 +189,12 @@ def serve(
         keeper.run()
 
 
-@command("try", json_help=ERRORS_AS_JSON)
+@command(
+    "try",
+    "subdeck hosts try",
+    "subdeck hosts try 3 --slots 2",
+    json_help=ERRORS_AS_JSON,
+)
 @click.argument("count", type=Whole(1, MOST_HOSTS), default=2)
 @click.option("--slots", type=Whole(1, MOST_SLOTS), default=4, show_default=True, help="Slots per host.")
 def try_(count: int, slots: int) -> None:

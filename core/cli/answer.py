@@ -45,7 +45,11 @@ class Answer(Document, frozen=True):
     """Code blocks of the answer, in order."""
 
 
-@command("answer")
+@command(
+    "answer",
+    "subdeck answer 4ae0bd",
+    "subdeck answer 4ae0bd --code 1 # only the first code block",
+)
 @run_argument
 @click.option("--code", "number", metavar="N", type=Whole(min=1), help="Print only the N-th code block.")
 def answer(ref: str, number: int | None) -> Output[Answer]:

@@ -154,7 +154,12 @@ class Presets(Document, frozen=True):
     problems: tuple[BrokenPreset, ...]
 
 
-@command("presets")
+@command(
+    "presets",
+    "subdeck presets",
+    "subdeck presets implement # one preset in full",
+    "subdeck presets --schema > preset.schema.json",
+)
 @click.argument("name", metavar="[NAME]", required=False)
 @click.option("--schema", is_flag=True, help="Print a JSON Schema of the frontmatter, for use in an editor.")
 def presets(name: str | None, schema: bool) -> Output[Presets] | None:
@@ -338,7 +343,11 @@ class Models(Document, frozen=True):
     agents: tuple[AgentList, ...]
 
 
-@command("models")
+@command(
+    "models",
+    "subdeck models",
+    "subdeck models --refresh",
+)
 @click.option("--refresh", is_flag=True, help="Refresh the lists now. This starts each installed agent once.")
 @click.option("--all", "everything", is_flag=True, help="Also list models that pi knows but has no key for.")
 def models(refresh: bool, everything: bool) -> Output[Models]:

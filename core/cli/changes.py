@@ -33,7 +33,12 @@ yes_option = click.option("--yes", is_flag=True, help="Do not ask for confirmati
 dry_run_option = click.option("--dry-run", is_flag=True, help="Only show what would be done.")
 
 
-@command("apply")
+@command(
+    "apply",
+    "subdeck apply 4ae0bd",
+    "subdeck apply 4ae0bd src/auth.py --hunk src/token.py:1,3",
+    "subdeck apply 4ae0bd --dry-run",
+)
 @run_argument
 @click.argument("files", metavar="[FILE]...", nargs=-1)
 @click.option("--hunk", "hunks", metavar="FILE:N,N…", multiple=True, help="Apply only these hunks of a file.")
@@ -105,7 +110,12 @@ class Undone(Document, frozen=True):
     """The effect, as a sentence for people."""
 
 
-@command("undo")
+@command(
+    "undo",
+    "subdeck undo",
+    "subdeck undo --dry-run # only show the action",
+    "subdeck undo --forget",
+)
 @click.option("--forget", is_flag=True, help="Change nothing; the next undo reverts the action before this one.")
 @dry_run_option
 @yes_option
@@ -139,7 +149,12 @@ def undo(forget: bool, dry_run: bool, yes: bool) -> Output[Undone] | int:
     return Output(Undone(act.title, act.at, act.begun, not (dry_run or forget), said), (said,) if said else ())
 
 
-@command("merge")
+@command(
+    "merge",
+    "subdeck merge 4ae0bd",
+    'subdeck merge 4ae0bd --pick -m "Check tokens" --yes',
+    "subdeck merge 4ae0bd --commit # on its own branch",
+)
 @run_argument
 @click.option("--pick", is_flag=True, help="Squash: make one new commit without the run's own commits.")
 @click.option("--commit", "only", is_flag=True, help="Only commit the uncommitted changes, on the run's own branch.")
@@ -175,7 +190,11 @@ def edited(message: str) -> str:
     return (text or "").strip()
 
 
-@command("keep")
+@command(
+    "keep",
+    "subdeck keep 4ae0bd",
+    "subdeck keep 4ae0bd tokens",
+)
 @run_argument
 @click.argument("name", required=False, default="")
 def keep(ref: str, name: str) -> Output[SaveDocument] | int:
@@ -189,7 +208,11 @@ def keep(ref: str, name: str) -> Output[SaveDocument] | int:
     return _carry_out(engine, plan)
 
 
-@command("discard")
+@command(
+    "discard",
+    "subdeck discard 4ae0bd",
+    "subdeck discard 4ae0bd --yes",
+)
 @run_argument
 @dry_run_option
 @yes_option

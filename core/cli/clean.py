@@ -91,7 +91,12 @@ class Cleaned(Document, frozen=True):
     """Selected runs that could not be deleted."""
 
 
-@command("clean")
+@command(
+    "clean",
+    "subdeck clean --older-than 30",
+    "subdeck clean --keep 500 --dry-run",
+    "subdeck clean --max-mb 2000 --yes",
+)
 @click.option(
     "--older-than",
     "days",

@@ -76,7 +76,12 @@ class Comparison(Document, frozen=True):
     """With --diff."""
 
 
-@command("compare")
+@command(
+    "compare",
+    "subdeck compare 4ae0bd # its whole group",
+    "subdeck compare 4ae0bd 81c2f7",
+    "subdeck compare --diff 4ae0bd 81c2f7",
+)
 @click.argument("refs", metavar="[RUN...]", nargs=-1)
 @click.option(
     "--diff", "two", nargs=2, metavar="A B", help="Print the difference between the changes of these two runs."
@@ -245,7 +250,12 @@ class Diff(Document, frozen=True):
     """Path of the whole patch at the end of the run."""
 
 
-@command("diff")
+@command(
+    "diff",
+    "subdeck diff 4ae0bd",
+    "subdeck diff 4ae0bd --stat",
+    "subdeck diff 4ae0bd > work.patch",
+)
 @run_argument
 @click.option("--stat", "form", flag_value="stat", help="Print only the changed files, with the number of lines.")
 @click.option("--name-only", "form", flag_value="names", help="Print only the names of the files.")

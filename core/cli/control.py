@@ -35,7 +35,11 @@ class Stopped(Document, frozen=True):
     """Ids of the named runs that had already finished."""
 
 
-@command("stop")
+@command(
+    "stop",
+    "subdeck stop 4ae0bd",
+    "subdeck stop 4ae0bd --kill # at once",
+)
 @runs_argument
 @click.option("--kill", is_flag=True, help="Kill the whole process tree at once, without a grace period.")
 def stop(refs: tuple[str, ...], kill: bool) -> Output[Stopped]:
@@ -72,7 +76,11 @@ class AttachCommand(Document, frozen=True):
     """Keys that detach, in order."""
 
 
-@command("attach")
+@command(
+    "attach",
+    "subdeck attach 4ae0bd",
+    "subdeck attach 4ae0bd --json # only the command",
+)
 @run_argument
 def attach(ref: str) -> Output[AttachCommand]:
     """Show a run's tmux pane in this terminal. Leave it with tmux's detach key; the run continues.
@@ -114,7 +122,12 @@ class Removed(Document, frozen=True, omit_defaults=True):
     """Unmerged changes of deleted runs, kept until these are purged."""
 
 
-@command("rm")
+@command(
+    "rm",
+    "subdeck rm 4ae0bd",
+    "subdeck rm --undo 4ae0bd",
+    "subdeck rm --purge # empty the trash",
+)
 @click.argument("refs", metavar="[RUN...]", nargs=-1)
 @click.option("--purge", is_flag=True, help="Delete permanently. Without RUN: everything deleted more than a day ago.")
 @click.option("--undo", is_flag=True, help="Restore deleted runs.")
@@ -171,7 +184,11 @@ class Adopted(Document, frozen=True):
     """Ids of the named runs that were trusted already."""
 
 
-@command("adopt")
+@command(
+    "adopt",
+    "subdeck adopt 4ae0bd",
+    "subdeck adopt 4ae0bd 81c2f7 --yes",
+)
 @runs_argument
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 def adopt(refs: tuple[str, ...], yes: bool) -> Output[Adopted] | int:

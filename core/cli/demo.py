@@ -13,7 +13,13 @@ from ._command import command
 OpenApp = Callable[[Sequence[str], bool, bool], int]
 
 
-@command("demo", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@command(
+    "demo",
+    "subdeck demo",
+    "subdeck demo requests # while it is open",
+    'subdeck demo reply RUN deny --word "not on a Friday"',
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+)
 @click.argument("command", metavar="[COMMAND]...", nargs=-1, type=click.UNPROCESSED)
 @click.pass_obj
 def demo(open_app: OpenApp, command: tuple[str, ...]) -> int:
@@ -22,12 +28,7 @@ def demo(open_app: OpenApp, command: tuple[str, ...]) -> int:
     The demo uses none of your agents, keys or settings. It lives in a private temporary directory, which is removed
     at the end. Nothing can be launched.
 
-    With COMMAND, run that command inside the demo that is open in another terminal:
-
-    \b
-      subdeck demo
-      subdeck demo requests
-      subdeck demo reply RUN deny --word "not on a Friday"
+    With COMMAND, run that command inside the demo that is open in another terminal.
     """
     from ..demo import playground
     from .main import main

@@ -37,7 +37,12 @@ class Matches(Document, frozen=True):
     """The newest first."""
 
 
-@command("grep")
+@command(
+    "grep",
+    "subdeck grep token",
+    'subdeck grep -i "race condition" 4ae0bd',
+    'subdeck grep -E "TODO|FIXME" -l # only the ids of the runs',
+)
 @click.argument("text", metavar="PATTERN")
 @click.argument("refs", metavar="[RUN...]", nargs=-1)
 @click.option("-i", "--ignore-case", is_flag=True, help="Ignore case.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import click
 
@@ -26,11 +26,20 @@ COMMANDS = {
 
 
 class HostsGroup(CommandGroup):
+    groups: ClassVar = {"Commands": COMMANDS}
     table = COMMANDS
+    unlisted = frozenset(("agent",))
     whole = "subdeck hosts"
 
 
-@command("hosts", cls=HostsGroup, invoke_without_command=True)
+@command(
+    "hosts",
+    "subdeck hosts",
+    "subdeck hosts doctor h1",
+    "subdeck hosts try 3 # three hosts on this machine",
+    cls=HostsGroup,
+    invoke_without_command=True,
+)
 @click.pass_context
 def hosts(ctx: click.Context) -> Output[HostList] | None:
     """List your hosts: slots used, runs of this project, load, versions and when each was last seen.

@@ -12,7 +12,12 @@ from ._hosts_cluster import ERRORS_AS_JSON, MOST_SLOTS, labels_in
 from ._options import Whole
 
 
-@command("agent", json_help=ERRORS_AS_JSON)
+@command(
+    "agent",
+    "ssh h1 subdeck hosts agent",
+    "subdeck hosts agent --slots 8 --label gpu=1 # in authorized_keys",
+    json_help=ERRORS_AS_JSON,
+)
 @click.option("--spool", metavar="DIR", help="Directory for the runs: on a local disk, never shared by two hosts.")
 @click.option(
     "--slots",

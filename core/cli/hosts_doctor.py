@@ -31,7 +31,11 @@ class HostsReport(Document, frozen=True):
     hosts: tuple[CheckedHost, ...]
 
 
-@command("doctor")
+@command(
+    "doctor",
+    "subdeck hosts doctor",
+    "subdeck hosts doctor h1",
+)
 @click.argument("host", metavar="[HOST]", required=False, default="")
 def doctor(host: str) -> Output[HostsReport]:
     """Check every host, or only HOST, for everything that runs need there, and show how to fix problems.

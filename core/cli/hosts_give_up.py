@@ -13,7 +13,11 @@ class Abandoned(Document, frozen=True):
     """Ids of the abandoned runs."""
 
 
-@command("give-up")
+@command(
+    "give-up",
+    "subdeck hosts give-up 4ae0bd",
+    "subdeck hosts give-up 4ae0bd 81c2f7 --json",
+)
 @runs_argument
 def give_up(refs: tuple[str, ...]) -> Output[Abandoned]:
     """Abandon runs whose host is unreachable and will not come back: they count as lost.

@@ -70,7 +70,11 @@ class Starters(Document, frozen=True):
     """Files that could not be written, and why."""
 
 
-@command("init")
+@command(
+    "init",
+    "subdeck init --dry-run",
+    "subdeck init --global --yes",
+)
 @click.option("--global", "for_all", is_flag=True, help="Write them for all your projects instead of only this one.")
 @click.option("--dry-run", is_flag=True, help="Only show what would be written.")
 @click.option("--yes", is_flag=True, help="Do not ask for confirmation.")

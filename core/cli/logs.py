@@ -54,7 +54,12 @@ class SessionLogs(Document, frozen=True):
     runs: tuple[Log, ...]
 
 
-@command("logs")
+@command(
+    "logs",
+    "subdeck logs 4ae0bd",
+    "subdeck logs -f 4ae0bd # until it ends",
+    "subdeck logs 4ae0bd --markdown > run.md",
+)
 @run_argument
 @click.option("-f", "--follow", is_flag=True, help="Follow the run until it ends.")
 @click.option("--raw", "name", flag_value=paths.STDOUT, help="Print the agent's stdout.")
@@ -192,7 +197,11 @@ def _follow(engine: Engine, run_id: str, log: _LogFile) -> int:
     return exit_code(run.status, run.check)
 
 
-@command("replay")
+@command(
+    "replay",
+    "subdeck replay stdout.log",
+    "subdeck replay stdout.log.gz --agent claude --events",
+)
 @click.argument("file", metavar="FILE")
 @click.option(
     "--agent",

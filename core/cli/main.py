@@ -15,56 +15,87 @@ from ..errors import UsageError, nearest
 from ..system.imports import import_msgspec, load
 from ..text.plain import one_line
 from ..text.shell import shell_word
+from ._page import PageCommand
 from .output import INTERRUPTED, run_to_end, say, terminal_width
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-COMMANDS = {
-    "run": ("run", "Start a run, show its progress and print its answer."),
-    "bg": ("run", "Start a run in the background and print its id."),
-    "status": ("status", "List runs: the running ones, and the latest results."),
-    "wait": ("status", "Wait until runs finish."),
-    "watch": ("watch", "Show up to six runs side by side, live."),
-    "logs": ("logs", "Print a run's transcript, or follow it."),
-    "answer": ("answer", "Print a run's answer, or one of its code blocks."),
-    "diff": ("compare", "Print a run's changes as a patch."),
-    "compare": ("compare", "Compare two to six runs, or print the difference of two."),
-    "apply": ("changes", "Apply a run's changes to your working tree."),
-    "merge": ("changes", "Merge a run's worktree, or squash it into one commit."),
-    "keep": ("changes", "Save a run's commits to a branch."),
-    "discard": ("changes", "Discard a run's worktree and branch."),
-    "undo": ("changes", "Undo the last apply, merge or delete."),
-    "grep": ("grep", "Search the tasks, answers and transcripts of all runs."),
-    "report": ("report", "Show costs by preset, model and agent."),
-    "queue": ("queue", "List queued runs, move one, pause or resume the queue."),
-    "requests": ("messages", "List pending permission requests and questions."),
-    "reply": ("messages", "Answer a permission request or question: allow, deny, or text."),
-    "send": ("messages", "Send a message to running agents."),
-    "take-over": ("take_over", "Continue a run interactively in the agent's own UI."),
-    "interrupt": ("messages", "End the current turn of runs; they wait for your message."),
-    "stop": ("control", "Stop runs."),
-    "attach": ("control", "Show a run's tmux pane in this terminal."),
-    "rm": ("control", "Delete finished runs, or restore deleted ones."),
-    "adopt": ("control", "Trust runs that came with a copy, or from an old version."),
-    "clean": ("clean", "Delete old runs by age, number or size."),
-    "worktrees": ("worktrees", "List, repair or remove the worktrees of runs."),
-    "presets": ("catalogs", "List the presets, or show one."),
-    "models": ("catalogs", "List the models of each installed agent, and your roles."),
-    "init": ("init", "Write four starter presets, after confirmation."),
-    "import": ("preset_import", "Convert another program's agent file to a preset."),
-    "hosts": ("hosts", "Run agents on other machines: list, check and serve hosts."),
-    "settings": ("setup", "Show the effective settings, or an example file with all keys."),
-    "pi": ("setup", "Install the delegation tools into pi, or remove them."),
-    "demo": ("demo", "Open a demo project with simulated runs; no agent or key needed."),
-    "doctor": ("setup", "Check this machine and project, and show how to fix problems."),
-    "completion": ("_completion", "Print a script that completes commands in bash, zsh or fish."),
-    "mcp": ("mcp", "Serve the tools to Claude Code, Codex and other MCP clients."),
-    "events": ("programs", "Follow runs as a stream of events, for other programs."),
-    "tool": ("programs", "Serve the delegation tools as JSON over stdio, for extensions."),
-    "replay": ("logs", "Create a run from an agent's recorded output."),
+GROUPS = {
+    "Run": {
+        "run": ("run", "Start a run, show its progress and print its answer."),
+        "bg": ("run", "Start a run in the background and print its id."),
+        "wait": ("status", "Wait until runs finish."),
+        "queue": ("queue", "List queued runs, move one, pause or resume the queue."),
+        "demo": ("demo", "Open a demo project with simulated runs; no agent or key needed."),
+    },
+    "Follow": {
+        "status": ("status", "List runs: the running ones, and the latest results."),
+        "logs": ("logs", "Print a run's transcript, or follow it."),
+        "answer": ("answer", "Print a run's answer, or one of its code blocks."),
+        "watch": ("watch", "Show up to six runs side by side, live."),
+        "attach": ("control", "Show a run's tmux pane in this terminal."),
+        "take-over": ("take_over", "Continue a run interactively in the agent's own UI."),
+        "grep": ("grep", "Search the tasks, answers and transcripts of all runs."),
+        "report": ("report", "Show costs by preset, model and agent."),
+    },
+    "Respond": {
+        "requests": ("messages", "List pending permission requests and questions."),
+        "reply": ("messages", "Answer a permission request or question: allow, deny, or text."),
+        "send": ("messages", "Send a message to running agents."),
+        "interrupt": ("messages", "End the current turn of runs; they wait for your message."),
+        "stop": ("control", "Stop runs."),
+    },
+    "Review and apply": {
+        "diff": ("compare", "Print a run's changes as a patch."),
+        "compare": ("compare", "Compare two to six runs, or print the difference of two."),
+        "apply": ("changes", "Apply a run's changes to your working tree."),
+        "merge": ("changes", "Merge a run's worktree, or squash it into one commit."),
+        "keep": ("changes", "Save a run's commits to a branch."),
+        "undo": ("changes", "Undo the last apply, merge or delete."),
+    },
+    "Clean up": {
+        "discard": ("changes", "Discard a run's worktree and branch."),
+        "rm": ("control", "Delete finished runs, or restore deleted ones."),
+        "clean": ("clean", "Delete old runs by age, number or size."),
+        "worktrees": ("worktrees", "List, repair or remove the worktrees of runs."),
+        "adopt": ("control", "Trust runs that came with a copy, or from an old version."),
+    },
+    "Configure": {
+        "init": ("init", "Write four starter presets, after confirmation."),
+        "presets": ("catalogs", "List the presets, or show one."),
+        "import": ("preset_import", "Convert another program's agent file to a preset."),
+        "models": ("catalogs", "List the models of each installed agent, and your roles."),
+        "settings": ("setup", "Show the effective settings, or an example file with all keys."),
+        "hosts": ("hosts", "Run agents on other machines: list, check and serve hosts."),
+        "doctor": ("setup", "Check this machine and project, and show how to fix problems."),
+    },
+    "Integrate": {
+        "pi": ("setup", "Install the delegation tools into pi, or remove them."),
+        "mcp": ("mcp", "Serve the tools to Claude Code, Codex and other MCP clients."),
+        "completion": ("_completion", "Print a script that completes commands in bash, zsh or fish."),
+        "events": ("programs", "Follow runs as a stream of events, for other programs."),
+        "tool": ("programs", "Serve the delegation tools as JSON over stdio, for extensions."),
+        "replay": ("logs", "Create a run from an agent's recorded output."),
+    },
 }
-"""By command: the module of this package that defines it, and one line of help."""
+"""By title in the help, the commands: for each, the module of this package that defines it, and one line of help."""
+COMMANDS = {name: entry for group in GROUPS.values() for name, entry in group.items()}
+UNLISTED = frozenset(
+    (
+        *("adopt", "answer", "attach", "clean", "completion", "demo", "events", "import", "interrupt", "keep"),
+        *("models", "pi", "queue", "replay", "report", "take-over", "tool", "worktrees"),
+    )
+)
+"""Commands that only `subdeck --help --all` lists: rarely typed, or called by programs."""
+LISTS_ALL = "subdeck.lists_all"
+"""In `click.Context.meta`: whether the help lists all commands."""
+
+EXAMPLES = (
+    "subdeck demo # simulated runs; no agent or key needed",
+    "subdeck init # write starter presets",
+    'subdeck run explore-code "Where are tokens checked?"',
+)
 
 OpenApp = Callable[[Sequence[str], bool, bool], int]
 """Takes the runs to show (ids, or unambiguous beginnings), whether the app is read-only, and whether the runs are shown
@@ -72,12 +103,19 @@ side by side. Returns the exit code; raises SubdeckError if the app cannot open.
 """
 
 
-class CommandGroup(click.Group):
+class CommandGroup(PageCommand, click.Group):
     """A group of the commands in a table, which its help lists without importing one."""
 
+    groups = GROUPS
     table = COMMANDS
+    unlisted = UNLISTED
+    """Commands that the help lists only with `--all`."""
     whole = "subdeck"
     """The words before its commands."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        ctx.meta.setdefault(LISTS_ALL, "--all" in args)
+        return super().parse_args(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.table)
@@ -110,7 +148,8 @@ class CommandGroup(click.Group):
         if args[0] == "help" and ctx.resilient_parsing:  # the line is completed
             return (None, None, []) if len(args) == 1 else self.resolve_command(ctx, args[1:])
         if args[0] == "help":
-            if len(args) == 1:
+            if len(args) == 1 or args[1] == "--all":
+                ctx.meta[LISTS_ALL] = len(args) > 1
                 say(ctx.get_help())
                 ctx.exit()
             args = [*args[1:], "--help"]
@@ -123,8 +162,31 @@ class CommandGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, about) for name, (_, about) in self.table.items()])
+        sections = self.sections(ctx, lists_all=ctx.meta.get(LISTS_ALL, False))
+        width = max(len(name) for rows in sections.values() for name, _ in rows)
+        for title, rows in sections.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(width), about) for name, about in rows])
+
+    def sections(self, ctx: click.Context, *, lists_all: bool) -> dict[str, list[tuple[str, str]]]:
+        """Return the listed commands by title, each with its line of help."""
+        return {
+            title: [(name, about) for name, (_, about) in group.items() if lists_all or name not in self.unlisted]
+            for title, group in self.groups.items()
+        }
+
+
+class DeckGroup(CommandGroup):
+    """The command `subdeck`; with `--all`, its help also lists the commands of `subdeck hosts`."""
+
+    def sections(self, ctx: click.Context, *, lists_all: bool) -> dict[str, list[tuple[str, str]]]:
+        listed = super().sections(ctx, lists_all=lists_all)
+        hosts = self.get_command(ctx, "hosts") if lists_all else None
+        if isinstance(hosts, CommandGroup):
+            rows = listed["Configure"]
+            place = [name for name, _ in rows].index("hosts") + 1
+            rows[place:place] = [(f"hosts {name}", about) for name, (_, about) in hosts.table.items()]
+        return listed
 
 
 def main(open_app: OpenApp, arguments: Sequence[str] | None = None) -> int:
@@ -150,10 +212,18 @@ def deck_command(open_app: OpenApp) -> CommandGroup:
     # The width of help is the one click would choose, found without its shutil.
     settings = {"help_option_names": ["-h", "--help"], "terminal_width": max(50, min(80, terminal_width()) - 2)}
 
-    @click.command(cls=CommandGroup, invoke_without_command=True, context_settings=settings)
+    @click.command(cls=DeckGroup, invoke_without_command=True, context_settings=settings)
     @click.option("-C", "directory", metavar="DIR", help="Work as if started in DIR.")
     @click.option("--run", "run", metavar="RUN", help="Open the app on this run, with its transcript full screen.")
     @click.option("--readonly", is_flag=True, help="Open the app read-only.")
+    @click.option(
+        *("--all", "lists_all"),
+        is_flag=True,
+        is_eager=True,
+        expose_value=False,
+        callback=_list_all,
+        help="With --help: also list commands that are rarely typed, or called by programs.",
+    )
     @click.version_option(__version__, message="%(prog)s %(version)s", help="Print the version.")
     @click.pass_context
     def deck(ctx: click.Context, directory: str | None, run: str | None, readonly: bool) -> int:
@@ -179,4 +249,11 @@ def deck_command(open_app: OpenApp) -> CommandGroup:
             )
         return 0
 
+    deck.examples = EXAMPLES
     return deck
+
+
+def _list_all(ctx: click.Context, _param: click.Parameter, lists_all: bool) -> None:
+    if lists_all:
+        say(ctx.get_help())
+        ctx.exit()

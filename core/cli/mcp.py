@@ -27,7 +27,13 @@ class ClientSettings(Document, frozen=True):
     """Whether the file was changed."""
 
 
-@command("mcp", json_help="Print JSON. For a server, only a startup error is printed.")
+@command(
+    "mcp",
+    "subdeck mcp install claude",
+    "subdeck mcp install codex --project",
+    "subdeck mcp uninstall claude",
+    json_help="Print JSON. For a server, only a startup error is printed.",
+)
 @click.argument("action", type=OneOf(["serve", "install", "uninstall"]), default="serve")
 @click.argument("client", type=OneOf(CLIENTS), required=False)
 @click.option("--project", is_flag=True, help="Install for this project only instead of all your projects.")

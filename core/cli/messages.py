@@ -87,7 +87,11 @@ class Messages(Document, frozen=True):
     refused: tuple[Refusal, ...]
 
 
-@command("send")
+@command(
+    "send",
+    'subdeck send 4ae0bd "Also update the tests"',
+    "subdeck send 4ae0bd 81c2f7 - < notes.md",
+)
 @click.argument("words", metavar="RUN... TEXT", nargs=-1)
 @_wait_option
 @_timeout_option
@@ -112,7 +116,11 @@ def send(words: tuple[str, ...], wait: bool, timeout: float | None) -> Output[Me
     return _tell(engine, run_ids, lambda run_id: engine.send(run_id, text), wait, timeout)
 
 
-@command("interrupt")
+@command(
+    "interrupt",
+    "subdeck interrupt 4ae0bd",
+    "subdeck interrupt 4ae0bd --wait --timeout 30",
+)
 @runs_argument
 @_wait_option
 @_timeout_option
@@ -140,7 +148,11 @@ class Requests(Document, frozen=True):
     requests: tuple[Annotated[dict[str, Any], RequestedBy, RequestDocument], ...]
 
 
-@command("requests")
+@command(
+    "requests",
+    "subdeck requests",
+    "subdeck requests 4ae0bd # in full, with the command that answers it",
+)
 @click.argument("refs", metavar="[RUN...]", nargs=-1)
 def requests(refs: tuple[str, ...]) -> Output[Requests]:
     """List pending permission requests and questions, oldest first. For named runs, show each one in full.
@@ -180,7 +192,12 @@ def _requests_text(asked: Sequence[tuple[RunSnapshot, Request]], *, are_named: b
         )
 
 
-@command("reply")
+@command(
+    "reply",
+    "subdeck reply 4ae0bd allow",
+    'subdeck reply 4ae0bd deny --word "use the staging branch"',
+    'subdeck reply 4ae0bd q2 "src/auth.py"',
+)
 @click.argument("words", metavar="RUN [REQUEST] allow|deny|TEXT", nargs=-1)
 @click.option(
     "--run", "for_run", is_flag=True, help="With allow: also allow similar requests for the rest of this run."

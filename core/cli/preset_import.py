@@ -40,7 +40,11 @@ class Imported(Document, frozen=True):
     """Remarks, such as the preset that it hides."""
 
 
-@command("import")
+@command(
+    "import",
+    "subdeck import .claude/agents/security.md",
+    "subdeck import security.md --from claude --as careful --global",
+)
 @click.argument("file", metavar="FILE")
 @click.option("--as", "name", metavar="NAME", help="Name of the preset (default: the name in the file).")
 @click.option("--global", "for_all", is_flag=True, help="Write it for all your projects instead of only this one.")

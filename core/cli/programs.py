@@ -66,7 +66,12 @@ class _Answer(Resolved, frozen=True, rename="camel"):
     id: int = 0
 
 
-@command("events", json_help="Print each event as a line of JSON: channel and payload.")
+@command(
+    "events",
+    "subdeck events --json",
+    "subdeck events --run 4ae0bd --json --entries all",
+    json_help="Print each event as a line of JSON: channel and payload.",
+)
 @click.option("--run", "ref", metavar="RUN", help="Follow only this run, until it finishes.")
 @click.option(
     "--entries",
@@ -109,7 +114,11 @@ def _line(emission: Emission) -> str:
     return one_line(f"{name} {details['agentId'][-6:]} {preset} {details['status']} {said}", 400)
 
 
-@command("tool")
+@command(
+    "tool",
+    "echo '{}' | subdeck tool register",
+    "echo '{\"params\": {}}' | subdeck tool call background_agent_status",
+)
 @click.argument("action", type=OneOf(["register", "call", "watch"]))
 @click.argument("name", required=False)
 def tool(action: str, name: str | None) -> int:

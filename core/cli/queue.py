@@ -40,7 +40,12 @@ class Queue(Document, frozen=True):
     """In the order in which they start."""
 
 
-@command("queue")
+@command(
+    "queue",
+    "subdeck queue",
+    "subdeck queue 4ae0bd --up",
+    "subdeck queue --hold # start no run until --release",
+)
 @click.argument("ref", metavar="[RUN]", required=False)
 @click.option("--up", "step", flag_value=-1, type=int, help="Move RUN up by one place.")
 @click.option("--down", "step", flag_value=1, type=int, help="Move RUN down by one place.")

@@ -15,7 +15,11 @@ from .output import Output, Piece, terminal_width
 COLUMNS = (Column(60, least=10), *(Column(12, right=True) for _ in HEADINGS))
 
 
-@command("report")
+@command(
+    "report",
+    "subdeck report",
+    "subdeck report --json",
+)
 def report() -> Output[CostSheet]:
     """Show costs for today, the last seven days and in total, by preset, model and agent.
 

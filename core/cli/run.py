@@ -12,6 +12,7 @@ from ..spec.fields import table
 from . import execution
 from ._command import command, is_json
 from ._options import Dollars, OneOf, Whole, strict_option
+from ._page import PageCommand
 
 if TYPE_CHECKING:
     from ..run.documents import ResultDocument
@@ -72,7 +73,7 @@ _OPTIONS = (
 )
 
 
-class _LaunchCommand(click.Command):
+class _LaunchCommand(PageCommand):
     """Takes `--worktree` with or without a value: click itself would take the next argument for it."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -87,7 +88,14 @@ def _launch_options(function: Callable[..., Any]) -> Callable[..., Any]:
     return click.argument("args", metavar="PRESET TASK", nargs=-1)(function)
 
 
-@command("run", cls=_LaunchCommand, epilog=EPILOG)
+@command(
+    "run",
+    'subdeck run explore-code "Where are tokens checked?"',
+    "git log -5 | subdeck run review-changes - # the task from stdin",
+    'subdeck run implement "Port the tests" --worktree --budget 2',
+    cls=_LaunchCommand,
+    epilog=EPILOG,
+)
 @_launch_options
 def run(args: tuple[str, ...], **options: Any) -> Annotated[int, ResultDocument]:
     """Start a run, show its progress on stderr and print its answer on stdout.
@@ -98,7 +106,13 @@ def run(args: tuple[str, ...], **options: Any) -> Annotated[int, ResultDocument]
     return execution.run(args, as_json=is_json(), **options)
 
 
-@command("bg", cls=_LaunchCommand, epilog=EPILOG)
+@command(
+    "bg",
+    'subdeck bg fix-tests "Make the tests pass"',
+    'run=$(subdeck bg implement "Port the tests") && subdeck wait "$run"',
+    cls=_LaunchCommand,
+    epilog=EPILOG,
+)
 @_launch_options
 def bg(args: tuple[str, ...], **options: Any) -> Annotated[int, execution.Started]:
     """Start a run in the background and print its id. The run outlives this command and the terminal.

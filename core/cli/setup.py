@@ -34,7 +34,11 @@ class Report(Document, frozen=True):
     checks: tuple[Check, ...]
 
 
-@command("doctor")
+@command(
+    "doctor",
+    "subdeck doctor",
+    "subdeck doctor --json",
+)
 def doctor() -> Output[Report]:
     """Check everything that subdeck needs, without changing anything.
 
@@ -71,7 +75,11 @@ class EffectiveSettings(Document, frozen=True):
     """Warnings about the files."""
 
 
-@command("settings")
+@command(
+    "settings",
+    "subdeck settings",
+    "subdeck settings --example > config.yaml",
+)
 @click.option("--example", is_flag=True, help="Print an example settings file: every key explained and commented out.")
 def settings(example: bool) -> Output[EffectiveSettings] | None:
     """Show the effective settings here, and the files that they come from."""
@@ -132,7 +140,12 @@ class PiRemoved(Document, frozen=True):
     left_alone: tuple[str, ...]
 
 
-@command("pi")
+@command(
+    "pi",
+    "subdeck pi",
+    "subdeck pi install",
+    "subdeck pi uninstall --project",
+)
 @click.argument("action", type=OneOf(["status", "install", "uninstall"]), default="status")
 @click.option("--project", is_flag=True, help="Use this project's .pi instead of pi's own directory.")
 def pi(action: str, project: bool) -> Output[PiStatus | PiInstalled | PiRemoved]:

@@ -137,7 +137,13 @@ class Waited(Document, frozen=True):
     runs: tuple[RunDocument, ...]
 
 
-@command("status", help=HELP)
+@command(
+    "status",
+    "subdeck status",
+    "subdeck status 4ae0bd # why it is not done yet, or its result",
+    "subdeck status --all --json",
+    help=HELP,
+)
 @click.argument("refs", metavar="[RUN...]", nargs=-1)
 @click.option("--all", "show_all", is_flag=True, help="List every run of the project.")
 def status(refs: tuple[str, ...], show_all: bool) -> Output[Status]:
@@ -161,7 +167,11 @@ def _named_text(engine: Engine, runs: Sequence[RunSnapshot]) -> Iterator[Piece]:
     yield f"\n{totals(runs)}"
 
 
-@command("wait")
+@command(
+    "wait",
+    "subdeck wait 4ae0bd",
+    "subdeck wait 4ae0bd 81c2f7 --timeout 600 # for ten minutes at most",
+)
 @runs_argument
 @click.option(
     "--timeout", metavar="S", type=Number(MOST_SECONDS), help="Stop waiting after S seconds; the runs continue."

@@ -25,7 +25,11 @@ class TakeOver(Document, frozen=True):
     """The command that continues the run interactively."""
 
 
-@command("take-over")
+@command(
+    "take-over",
+    "subdeck take-over 4ae0bd",
+    "subdeck take-over 4ae0bd --json # only the command",
+)
 @run_argument
 def take_over(ref: str) -> Output[TakeOver] | None:
     """Continue a run interactively in the agent's own UI, in this terminal. Works for pi, Claude Code and Codex.

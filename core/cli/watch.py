@@ -14,7 +14,11 @@ MOST = 6
 """Runs that fit side by side."""
 
 
-@command("watch")
+@command(
+    "watch",
+    "subdeck watch 4ae0bd 81c2f7",
+    "subdeck watch 4ae0bd --readonly",
+)
 @runs_argument
 @click.option("--readonly", is_flag=True, help="Open it read-only: runs cannot be stopped from here.")
 @click.pass_obj

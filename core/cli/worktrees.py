@@ -56,7 +56,12 @@ class RemovedWorktrees(Document, frozen=True):
     """With --remove."""
 
 
-@command("worktrees")
+@command(
+    "worktrees",
+    "subdeck worktrees --all",
+    "subdeck worktrees --repair 4ae0bd",
+    "subdeck worktrees --remove 4ae0bd",
+)
 @click.argument("refs", metavar="[RUN...]", nargs=-1)
 @click.option("--all", "everywhere", is_flag=True, help="Include all your projects.")
 @click.option(

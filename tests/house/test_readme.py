@@ -76,7 +76,7 @@ def test_every_way_to_open_the_app_is_named(capsys: pytest.CaptureFixture[str]) 
     main(lambda _: 1, ["--help"])
     options = set(re.findall(r"^  (?:-\w, )?(--?\w+)", capsys.readouterr().out, re.MULTILINE))
     assert {"-C", "--run", "--readonly"} <= options
-    assert {"--help", "--version"} == {option for option in options if f"subdeck {option}" not in APP}
+    assert {"--all", "--help", "--version"} == {option for option in options if f"subdeck {option}" not in APP}
 
 
 def test_every_picture_is_shown() -> None:

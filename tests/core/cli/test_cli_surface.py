@@ -12,12 +12,14 @@ from pathlib import Path
 import click
 import pytest
 from subdeck.core.agent_kinds import KINDS
-from subdeck.core.cli.hosts import hosts
-from subdeck.core.cli.main import COMMANDS, CommandGroup
+from subdeck.core.cli._page import aligned
+from subdeck.core.cli.hosts import COMMANDS as OF_HOSTS, hosts
+from subdeck.core.cli.main import COMMANDS, UNLISTED, CommandGroup
 from subdeck.core.cli.output import EXIT_CODES, NOTHING_STARTED, UNCHECKED
 from subdeck.core.presets.fields import preset_schema
 
 from tests.core.command_line import SUBDECK, subdeck, write_preset
+from tests.house.reference.commands import Explained, commands
 
 pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("forked_commands")]
 
@@ -31,13 +33,58 @@ def modules(*words: str, cwd: Path) -> set[str]:
     return set(done.stdout.splitlines())
 
 
-def test_help_names_every_command(project_dir: Path) -> None:
-    """The list of commands has one line for each, and -h prints the same."""
+def listed(helped: str) -> dict[str, list[tuple[str, str]]]:
+    """Return the commands that a help page lists, by the title of their group."""
+    groups: dict[str, list[tuple[str, str]]] = {}
+    title = ""
+    for line in helped.partition("Options:")[2].splitlines():
+        if found := re.fullmatch(r"(\S.*):", line):
+            title = found[1]
+        elif found := re.fullmatch(r"  (\w\S*(?: \w\S*)?) {2,}(\S.*)", line):
+            groups.setdefault(title, []).append((found[1], found[2]))
+        elif title in groups and line.strip():
+            name, about = groups[title].pop()
+            groups[title].append((name, f"{about} {line.strip()}"))
+    return {title: rows for title, rows in groups.items() if title and title != "Examples"}
+
+
+def test_help_lists_the_commands_that_people_type(project_dir: Path) -> None:
+    """The list has seven groups with at most 25 commands, and -h prints the same."""
     done = subdeck("--help", cwd=project_dir)
     assert 0 == done.code
-    for name, (_, about) in COMMANDS.items():
-        assert f"  {name:<12}{about}\n" in done.out
+    groups = listed(done.out)
+    assert [*groups] == [
+        "Run", "Follow", "Respond", "Review and apply", "Clean up", "Configure", "Integrate",
+    ]  # fmt: skip
+    names = [name for rows in groups.values() for name, _ in rows]
+    assert len(names) <= 25
+    assert {*names} == {*COMMANDS} - UNLISTED
     assert done == subdeck("-h", cwd=project_dir)
+
+
+@pytest.mark.parametrize(
+    "words", [["--help", "--all"], ["--all", "--help"], ["--all"], ["help", "--all"]], ids=" ".join
+)
+def test_all_commands_are_listed(project_dir: Path, words: list[str]) -> None:
+    """With --all, the help also lists commands that are rarely typed, called by programs, or in a group."""
+    done = subdeck(*words, cwd=project_dir)
+    assert 0 == done.code
+    rows = [row for rows in listed(done.out).values() for row in rows]
+    assert dict(rows) == {
+        **{name: about for name, (_, about) in COMMANDS.items()},
+        **{f"hosts {name}": about for name, (_, about) in OF_HOSTS.items()},
+    }
+
+
+@pytest.mark.parametrize("command", [*commands()], ids=lambda command: command.words)
+def test_every_page_has_examples(command: Explained) -> None:
+    """The page of each command has two or three examples that call it and fit into 80 columns."""
+    assert 2 <= len(command.examples) <= 3
+    assert [line for line in command.examples if command.words not in line] == []
+    assert [line for line in aligned(command.examples) if len(line) > 76] == []
+    with click.Context(command.command, info_name=command.words, terminal_width=78) as context:
+        shown = command.command.get_help(context)
+    assert all(f"  {line}" in shown.partition("Examples:")[2] for line in aligned(command.examples))
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -63,7 +110,8 @@ def test_help_loads_no_command(project_dir: Path) -> None:
     loaded = modules("--help", cwd=project_dir)
     ours = {name for name in loaded if name.startswith("subdeck.")}
     assert ours == {
-        "subdeck.core", "subdeck.core.cli", "subdeck.core.cli.main", "subdeck.core.cli.output", "subdeck.core.errors",
+        "subdeck.core", "subdeck.core.cli", "subdeck.core.cli._page", "subdeck.core.cli.main",
+        "subdeck.core.cli.output", "subdeck.core.errors",
         "subdeck.core.system", "subdeck.core.system.imports", "subdeck.core.text", "subdeck.core.text.plain",
         "subdeck.core.text.shell",
         "subdeck.tui", "subdeck.tui.main",

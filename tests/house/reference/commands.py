@@ -7,6 +7,7 @@ from inspect import cleandoc
 from typing import NamedTuple
 
 import click
+from subdeck.core.cli._page import PageCommand
 from subdeck.core.cli.main import CommandGroup, deck_command
 
 ROOT = deck_command(lambda _runs, _readonly, _beside: 0)
@@ -23,6 +24,10 @@ class Explained(NamedTuple):
     @property
     def usage(self) -> str:
         return " ".join((self.words, *self.command.collect_usage_pieces(self.context)))
+
+    @property
+    def examples(self) -> tuple[str, ...]:
+        return self.command.examples if isinstance(self.command, PageCommand) else ()
 
     @property
     def paragraphs(self) -> list[str]:

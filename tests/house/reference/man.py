@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from subdeck.core import __version__
+from subdeck.core.cli._page import aligned
 from subdeck.core.error_codes import EXIT_CODES, SIGNALLED
 
 from .commands import Explained, commands
@@ -54,6 +55,8 @@ def _body(command: Explained) -> list[str]:
         lines += [".PP", _text(paragraph)]
     for names, words in command.options:
         lines += [".TP", f".B {_text(names)}", _text(words)]
+    if command.examples:
+        lines += [".PP", "Examples:", ".PP", ".nf", *map(_text, aligned(command.examples)), ".fi"]
     return lines
 
 
