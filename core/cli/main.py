@@ -153,6 +153,7 @@ class CommandGroup(PageCommand, click.Group):
                 say(ctx.get_help())
                 ctx.exit()
             args = [*args[1:], "--help"]
+        args = self.spelled_out(args)
         if args[0] not in self.table:
             hint = nearest(args[0], self.table) or f"{self.whole} --help lists all commands"
             if self.table is COMMANDS and os.path.isdir(args[0]):
@@ -160,6 +161,10 @@ class CommandGroup(PageCommand, click.Group):
             what = f'unknown command "{one_line(args[0], 60)}"'
             raise UsageError(what, hint=hint, code="usage.unknown_command")
         return super().resolve_command(ctx, args)
+
+    def spelled_out(self, args: list[str]) -> list[str]:
+        """Return the words of a command line without hidden spellings."""
+        return args
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         sections = self.sections(ctx, lists_all=ctx.meta.get(LISTS_ALL, False))
@@ -178,6 +183,11 @@ class CommandGroup(PageCommand, click.Group):
 
 class DeckGroup(CommandGroup):
     """The command `subdeck`; with `--all`, its help also lists the commands of `subdeck hosts`."""
+
+    def spelled_out(self, args: list[str]) -> list[str]:
+        from ._aliases import spelled_out
+
+        return spelled_out(args)
 
     def sections(self, ctx: click.Context, *, lists_all: bool) -> dict[str, list[tuple[str, str]]]:
         listed = super().sections(ctx, lists_all=lists_all)

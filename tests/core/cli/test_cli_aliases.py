@@ -1,0 +1,64 @@
+"""Hidden spellings of commands."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from subdeck.core.cli._aliases import ALIASES
+from subdeck.core.cli.main import COMMANDS
+from subdeck.core.paths import Project
+
+from tests.core.command_line import Done, subdeck
+from tests.factories import make_finished, make_meta
+
+pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("forked_commands")]
+
+RUN = "20261121-000000-abcdef"
+
+TABLE: list[tuple[str, str, int, str]] = [
+    ("ls", "status", 0, "abcdef"),
+    ("ls --all --json", "status --all --json", 0, '"runs"'),
+    ("ps abcdef", "status abcdef", 0, "abcdef"),
+    ("kill abcdef", "stop --kill abcdef", 0, "had already ended"),
+    ("kill --json", "stop --kill --json", 2, "RUN is missing"),
+    ("resume abcdef", "take-over abcdef", 2, "needs a terminal"),
+    ("new --dry-run", "init --dry-run", 0, "explore-code"),
+    ("help ls", "status --help", 0, "Usage: subdeck status"),
+    ("ps --nope", "status --nope", 2, "subdeck status has no option --nope"),
+]
+"""A line with a hidden spelling, the same in today's spelling, the exit code, and a part of the output."""
+
+
+@pytest.fixture
+def project_dir(project_dir: Path, tmp_path: Path) -> Path:
+    """A project with one finished run, and a copy of it in `before`."""
+    project = Project(str(project_dir))
+    make_finished(project, make_meta(RUN), final_text="Read this:\n```sh\nls\n```\n")
+    shutil.copytree(project_dir, tmp_path / "before", symlinks=True)
+    return project_dir
+
+
+def called(line: str, project_dir: Path) -> tuple[Done, list[str]]:
+    """Run a command in the project as it was. Return its output, and the names of all files after it."""
+    shutil.rmtree(project_dir)
+    shutil.copytree(project_dir.parent / "before", project_dir, symlinks=True)
+    done = subdeck(*line.split(), cwd=project_dir)
+    return done, sorted(str(path.relative_to(project_dir)) for path in project_dir.rglob("*"))
+
+
+@pytest.mark.parametrize(("old", "new", "code", "part"), TABLE, ids=[row[0] for row in TABLE])
+def test_a_hidden_spelling_does_the_same(project_dir: Path, old: str, new: str, code: int, part: str) -> None:
+    """A hidden spelling has the output, the exit code and the effect of today's spelling."""
+    done, files = called(old, project_dir)
+    assert code == done.code, done.err
+    assert part in done.out + done.err
+    assert (done, files) == called(new, project_dir)
+
+
+def test_every_hidden_spelling_is_in_the_table() -> None:
+    """The table has each hidden spelling, and none of them is the name of a command."""
+    tested = {old.removeprefix("help ") for old, _, _, _ in TABLE}
+    assert [alias for alias in ALIASES if not any(f"{line} ".startswith(f"{alias} ") for line in tested)] == []
+    assert set() == {*ALIASES} & {*COMMANDS}
