@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 ALIASES: dict[str, tuple[str, ...]] = {
+    "answer": ("logs", "--answer"),
+    "interrupt": ("stop", "--turn"),
     "kill": ("stop", "--kill"),
     "ls": ("status",),
     "new": ("init",),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..errors import UnknownRun, nearest
+from ..run.model import MOST_SECONDS
 from ..text.plain import one_line
 
 if TYPE_CHECKING:
@@ -123,3 +124,8 @@ def _bounds(least: float | None, most: float | None) -> str:
     if least is None or most is None:
         return "" if least is None else f" of at least {least:,}"
     return f" from {least:,} to {most:,}"
+
+
+timeout_option = click.option(
+    "--timeout", metavar="S", type=Number(MOST_SECONDS), help="With --wait: stop waiting after S seconds."
+)

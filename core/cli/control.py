@@ -16,11 +16,12 @@ from ..run.describe import runs_word, whereabouts
 from ..run.snapshot import RunSnapshot
 from ..text.plain import one_line
 from ._command import Document, check_can_ask, command, is_json
-from ._options import run_argument, runs_argument
+from ._options import run_argument, runs_argument, timeout_option
 from .output import Note, Output, Piece, is_terminal, note, say
 
 if TYPE_CHECKING:
     from ..work.deletion import Unmerged
+    from ._messages import Messages
 
 NAMED = 10
 """Deleted runs that a hint lists."""
@@ -38,17 +39,35 @@ class Stopped(Document, frozen=True):
 @command(
     "stop",
     "subdeck stop 4ae0bd",
-    "subdeck stop 4ae0bd --kill # at once",
+    "subdeck stop 4ae0bd --turn # only its turn; it waits for you",
+    "subdeck stop 4ae0bd 81c2f7 --kill # at once",
 )
 @runs_argument
 @click.option("--kill", is_flag=True, help="Kill the whole process tree at once, without a grace period.")
-def stop(refs: tuple[str, ...], kill: bool) -> Output[Stopped]:
+@click.option("--turn", is_flag=True, help="End only the current turn. The agents stay and wait for your next message.")
+@click.option("--wait", is_flag=True, help="With --turn: wait until the turn ends, or the request is refused or late.")
+@timeout_option
+def stop(
+    refs: tuple[str, ...], kill: bool, turn: bool, wait: bool, timeout: float | None
+) -> Output[Stopped | Messages]:
     """Ask runs to stop, without waiting for them. Finished runs are left alone.
 
     Each run gets TERM first. Processes that are still alive after the grace period (setting grace_seconds) get KILL.
     For a run on an unreachable host, the request is delivered when the host is back.
+
+    With --turn, the runs continue: subdeck send gives them their next message. After idle_timeout (setting or preset)
+    without one, a run ends as aborted: interrupted, and keeps its text. Exit codes are those of subdeck send.
     """
+    if turn and kill:
+        raise UsageError("--kill and --turn cannot be combined", where="stop", hint="use only one of them")
+    if not turn and (wait or timeout is not None):
+        option = "--wait" if wait else "--timeout"
+        raise UsageError(f"{option} requires --turn", where=option, hint="subdeck wait RUN waits until a run finishes")
     engine = Engine.open()
+    if turn:
+        from ._messages import send_each
+
+        return send_each(engine, engine.find(refs), engine.interrupt, wait, timeout)
     run_ids = engine.find(refs)
     stopping = engine.stop(run_ids, force=kill)
     ended = tuple(run_id for run_id in run_ids if run_id not in stopping)

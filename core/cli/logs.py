@@ -1,11 +1,11 @@
-"""`subdeck logs` and `replay`: print or follow the logs of a run, or create a run from a recorded stream."""
+"""`subdeck logs` and `replay`: print or follow the logs of a run, print its answer, or replay a recorded stream."""
 
 from __future__ import annotations
 
 import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import click
 
@@ -23,8 +23,12 @@ from ._command import Document, command, is_json
 from ._options import OneOf, Whole, run_argument, snapshot_of
 from .output import EXIT_CODES, Output, Verbatim, exit_code, note, render, report, show
 
+if TYPE_CHECKING:
+    from ._answer import Answer
+
 MARKDOWN = "markdown"
-"""Computed on demand; not a file of the run."""
+ANSWER = "answer"
+"""Computed on demand; not files of the run."""
 
 LOOK_AGAIN = 0.1
 """Seconds between two looks at the files: two `stat` calls cost less than a watch."""
@@ -58,7 +62,7 @@ class SessionLogs(Document, frozen=True):
     "logs",
     "subdeck logs 4ae0bd",
     "subdeck logs -f 4ae0bd # until it ends",
-    "subdeck logs 4ae0bd --markdown > run.md",
+    "subdeck logs 4ae0bd --answer --code 1 # only its first code block",
 )
 @run_argument
 @click.option("-f", "--follow", is_flag=True, help="Follow the run until it ends.")
@@ -67,20 +71,35 @@ class SessionLogs(Document, frozen=True):
     "--events", "name", flag_value=paths.EVENTS, help="Print the normalized events, one JSON document per line."
 )
 @click.option("--stderr", "name", flag_value=paths.STDERR, help="Print the agent's stderr.")
+@click.option("--answer", "name", flag_value=ANSWER, help="Print only the answer, exactly as the agent wrote it.")
+@click.option("--code", "number", metavar="N", type=Whole(min=1), help="With --answer: print only its N-th code block.")
 @click.option("--markdown", "name", flag_value=MARKDOWN, help="Print the whole run as a markdown document.")
 @click.option("--session", is_flag=True, help="Print all runs of the same agent session in order, as one text.")
-def logs(ref: str, follow: bool, name: str | None, session: bool) -> Output[Log | SessionLogs] | int:
-    """Print a run's transcript, or one of its other logs.
+def logs(
+    ref: str, follow: bool, name: str | None, number: int | None, session: bool
+) -> Output[Log | SessionLogs | Answer] | int:
+    """Print a run's transcript, its answer, or one of its other logs.
+
+    With -f, the exit code is the run's; with --session, the last run is followed. With --answer, it is 1 if there is no
+    answer: the run is still running, or it finished without one.
 
     With --json, print one document: {"runId", "status", "name", "path", "lines"}; with --session, {"session", "runs"},
-    where "runs" has one such document per run. With -f, the exit code is the run's; with --session, the last run is
-    followed.
+    where "runs" has one such document per run; with --answer, {"runId", "status", "reason", "answer", "partial",
+    "error", "code": [{"language", "text"}]}.
     """
-    if follow and (is_json() or name == MARKDOWN):
-        option, hint = ("--json", "use -f --events") if is_json() else ("--markdown", "use -f without it")
+    if number is not None and name != ANSWER:
+        raise UsageError("--code requires --answer", where="--code", hint="add --answer")
+    if name == ANSWER and session:
+        raise UsageError("--answer and --session cannot be combined", where="logs", hint="use only one of them")
+    if follow and (is_json() or name in (MARKDOWN, ANSWER)):
+        option, hint = ("--json", "use -f --events") if is_json() else (f"--{name}", "use -f without it")
         raise UsageError(f"{option} prints one document and cannot follow a run", where="logs", hint=hint)
     engine = Engine.open()
     run_id = engine.find((ref,))[0]
+    if name == ANSWER:
+        from ._answer import answer
+
+        return answer(engine, run_id, number)
     name = name or paths.TRANSCRIPT
     if session:
         run = snapshot_of(engine, run_id)

@@ -31,8 +31,7 @@ GROUPS = {
     },
     "Follow": {
         "status": ("status", "List runs: the running ones, and the latest results."),
-        "logs": ("logs", "Print a run's transcript, or follow it."),
-        "answer": ("answer", "Print a run's answer, or one of its code blocks."),
+        "logs": ("logs", "Print a run's transcript or answer, or follow it."),
         "watch": ("watch", "Show up to six runs side by side, live."),
         "attach": ("control", "Show a run's tmux pane in this terminal."),
         "take-over": ("take_over", "Continue a run interactively in the agent's own UI."),
@@ -43,8 +42,7 @@ GROUPS = {
         "requests": ("messages", "List pending permission requests and questions."),
         "reply": ("messages", "Answer a permission request or question: allow, deny, or text."),
         "send": ("messages", "Send a message to running agents."),
-        "interrupt": ("messages", "End the current turn of runs; they wait for your message."),
-        "stop": ("control", "Stop runs."),
+        "stop": ("control", "Stop runs, or only their current turn."),
     },
     "Review and apply": {
         "diff": ("compare", "Print a run's changes as a patch."),
@@ -83,7 +81,7 @@ GROUPS = {
 COMMANDS = {name: entry for group in GROUPS.values() for name, entry in group.items()}
 UNLISTED = frozenset(
     (
-        *("adopt", "answer", "attach", "clean", "completion", "demo", "events", "import", "interrupt", "keep"),
+        *("adopt", "attach", "clean", "completion", "demo", "events", "import", "keep"),
         *("models", "pi", "queue", "replay", "report", "take-over", "tool", "worktrees"),
     )
 )

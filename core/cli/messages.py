@@ -1,47 +1,40 @@
-"""`subdeck send`, `interrupt`, `requests` and `reply`: send messages to agents, and answer their requests."""
+"""`subdeck send`, `requests` and `reply`: send messages to agents, and answer their requests."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import click
 
 from ..engine import Engine
-from ..errors import SubdeckError, UnknownRun, UsageError
-from ..project.talk import Outcome, Sent, open_request
+from ..errors import UnknownRun, UsageError
+from ..project.talk import Sent, open_request
 from ..run.describe import clock, moment
 from ..run.documents import RequestDocument, request_document
 from ..run.events import Request
-from ..run.model import MOST_SECONDS, MessageState, RequestKind, Verdict
+from ..run.model import MOST_SECONDS, RequestKind, Verdict
 from ..run.requests import place_in_worktree, request_hash, request_line, request_text
 from ..run.snapshot import RunSnapshot
 from ..text.column import Column
 from ..text.plain import one_line
 from ..text.visible import visible_name
 from ._command import Document, command, is_json, merged
-from ._options import Number, runs_argument
+from ._messages import Messages, send_each
+from ._options import Number, timeout_option
 from ._requests import how_to_reply, reply_command
 from ._stdio import read_stdin
 from ._table import GAP, table
 from .output import (
-    NOTHING_STARTED,
-    TIMED_OUT,
-    Note,
     Output,
     Piece,
     as_typed,
-    error_fields,
     is_terminal,
-    note,
     say,
     terminal_width,
 )
-
-REFUSED, LATE = 1, 3
-"""Exit codes; 0 is for delivered messages."""
 
 REPLY_TIMEOUT = 10.0
 """Seconds to wait for the effect of a reply; a wrapper takes some milliseconds."""
@@ -52,40 +45,6 @@ REQUEST = Column(160, least=20)
 
 ALLOW, DENY = "allow", "deny"
 
-_wait_option = click.option("--wait", is_flag=True, help="Wait until each message is delivered, refused or too late.")
-_timeout_option = click.option(
-    "--timeout", metavar="S", type=Number(MOST_SECONDS), help="With --wait: stop waiting after S seconds."
-)
-
-
-class Message(Document, frozen=True):
-    """A sent message."""
-
-    run_id: str
-    id: str
-    state: MessageState | Literal["sent"]
-    """`sent` until it is delivered, refused or too late."""
-    reason: str
-    """Why it was refused or too late."""
-
-
-class Refusal(Document, frozen=True):
-    """A message that was not sent."""
-
-    run_id: str
-    code: str
-    """Of the error; see errors.md."""
-    what: str
-    where: str
-    hint: str
-
-
-class Messages(Document, frozen=True):
-    """The messages of one command."""
-
-    sent: tuple[Message, ...]
-    refused: tuple[Refusal, ...]
-
 
 @command(
     "send",
@@ -93,8 +52,8 @@ class Messages(Document, frozen=True):
     "subdeck send 4ae0bd 81c2f7 - < notes.md",
 )
 @click.argument("words", metavar="RUN... TEXT", nargs=-1)
-@_wait_option
-@_timeout_option
+@click.option("--wait", is_flag=True, help="Wait until each message is delivered, refused or too late.")
+@timeout_option
 def send(words: tuple[str, ...], wait: bool, timeout: float | None) -> Output[Messages]:
     """Send a message to running agents; TEXT "-" reads stdin. A queued run adds the message to its prompt.
 
@@ -113,25 +72,7 @@ def send(words: tuple[str, ...], wait: bool, timeout: float | None) -> Output[Me
         hint = f"{error.hint}; put a message of several words in quotes" if len(refs) > 1 else error.hint
         raise UnknownRun(error.what, where=error.where, hint=hint, code=error.code) from None
     text = read_stdin("message") if text == "-" else text
-    return _tell(engine, run_ids, lambda run_id: engine.send(run_id, text), wait, timeout)
-
-
-@command(
-    "interrupt",
-    "subdeck interrupt 4ae0bd",
-    "subdeck interrupt 4ae0bd --wait --timeout 30",
-)
-@runs_argument
-@_wait_option
-@_timeout_option
-def interrupt(refs: tuple[str, ...], wait: bool, timeout: float | None) -> Output[Messages]:
-    """End the current turn of runs. Their agents stay and wait for your next message.
-
-    After idle_timeout (setting or preset) without a message, a run ends as aborted: interrupted, and keeps its text.
-    Exit codes are those of send.
-    """
-    engine = Engine.open()
-    return _tell(engine, engine.find(refs), engine.interrupt, wait, timeout)
+    return send_each(engine, run_ids, lambda run_id: engine.send(run_id, text), wait, timeout)
 
 
 class RequestedBy(Document, frozen=True):
@@ -237,10 +178,10 @@ def reply(words: tuple[str, ...], for_run: bool, asked: str, read: str, word: st
         read = request_hash(run_id, request)
     name = f"{run_id[-6:]} {request.id if request else request_id}".rstrip()
 
-    def tell(run_id: str) -> Sent:
+    def replied(run_id: str) -> Sent:
         return engine.reply(run_id, request.id if request else request_id, verdict, text, read)
 
-    return _tell(engine, (run_id,), tell, True, timeout, done=f"{name} {_DONE[verdict]}")
+    return send_each(engine, (run_id,), replied, True, timeout, done=f"{name} {_DONE[verdict]}")
 
 
 _DONE = {
@@ -303,75 +244,6 @@ def _confirm(run: RunSnapshot, request: Request, said: str, *, for_run: bool) ->
     question = "Allow it in this run?" if for_run else "Allow it?" if said == ALLOW else f"Reply {said.strip()}?"
     if not click.confirm(question, default=False):
         raise UsageError("not confirmed: nothing was sent", where=f"{run.meta.short_id} {request.id}")
-
-
-def _tell(
-    engine: Engine,
-    run_ids: Sequence[str],
-    tell: Callable[[str], Sent],
-    wait: bool,
-    timeout: float | None,
-    *,
-    done: str = "",
-) -> Output[Messages]:
-    """Send a message to each run with `tell`. `done` is the text for a delivered one."""
-    sent: list[Sent] = []
-    refused: dict[str, SubdeckError] = {}
-    for run_id in run_ids:
-        try:
-            sent.append(tell(run_id))
-        except SubdeckError as error:
-            if len(run_ids) == 1:
-                raise
-            refused[run_id] = error
-    outcomes: Sequence[Outcome | None] = [None] * len(sent)
-    if wait and sent:
-        try:
-            outcomes = engine.receptions(sent, timeout=timeout)
-        except KeyboardInterrupt:
-            note("stopped waiting; the message stays sent")
-            raise
-
-    def document() -> Messages:
-        refusals = (Refusal(run_id, **error_fields(error)) for run_id, error in refused.items())
-        return Messages(tuple(map(_message, sent, outcomes)), tuple(refusals))
-
-    def text() -> Iterator[Piece]:
-        for one, outcome in zip(sent, outcomes, strict=True):
-            yield _outcome_line(one, outcome, done=done, waited=timeout if wait else None)
-        for run_id, error in refused.items():
-            yield Note(f"{run_id[-6:]} not sent: {one_line(error.what)}")
-            if error.hint:
-                yield Note(f"  hint: {one_line(error.hint)}")
-
-    code = _exit_code(outcomes if wait else (), refused) if sent else NOTHING_STARTED
-    return Output(document, text(), code, is_done=True)
-
-
-def _exit_code(outcomes: Sequence[Outcome | None], refused: dict[str, SubdeckError]) -> int:
-    states = {outcome.state if outcome else None for outcome in outcomes}
-    if refused or MessageState.REFUSED in states:
-        return REFUSED
-    if MessageState.LATE in states:
-        return LATE
-    return TIMED_OUT if states & {None, MessageState.ACCEPTED} else 0
-
-
-def _message(sent: Sent, outcome: Outcome | None) -> Message:
-    return Message(sent.run_id, sent.id, outcome.state if outcome else "sent", outcome.reason if outcome else "")
-
-
-def _outcome_line(sent: Sent, outcome: Outcome | None, *, done: str, waited: float | None) -> str:
-    name = sent.run_id[-6:]
-    state = outcome.state if outcome else None
-    if state is MessageState.DELIVERED:
-        return done or f"{name} {'interrupted' if sent.kind == 'interrupt' else 'delivered'}"
-    if outcome and state in (MessageState.REFUSED, MessageState.LATE):
-        word = "refused" if state is MessageState.REFUSED else "too late"
-        return f"{name} {word}: {one_line(outcome.reason) or 'no reason was given'}"
-    if waited is None:
-        return f"{name} {'is being interrupted' if sent.kind == 'interrupt' else 'sent'}"
-    return f"{name} not {'accepted' if outcome is None else 'delivered'} within {waited:g} s; it stays sent"
 
 
 def _block(run: RunSnapshot, request: Request) -> str:

@@ -74,4 +74,4 @@ def test_at_the_command_line(shop: Path, typed: str, told: str, text: str) -> No
         terminal.until_shown(told)
         assert 0 == terminal.exit_code()
     assert 0 == subdeck("wait", run_id, cwd=shop).code
-    assert text in subdeck("answer", run_id, cwd=shop).out
+    assert text in subdeck("logs", "--answer", run_id, cwd=shop).out

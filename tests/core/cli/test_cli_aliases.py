@@ -18,6 +18,11 @@ pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("forked_commands")]
 RUN = "20261121-000000-abcdef"
 
 TABLE: list[tuple[str, str, int, str]] = [
+    ("answer abcdef", "logs --answer abcdef", 0, "Read this:"),
+    ("answer --code 1 --json abcdef", "logs --answer --code 1 --json abcdef", 0, '"language": "sh"'),
+    ("answer abcdef --code 2", "logs abcdef --answer --code 2", 2, "the answer has 1 code block"),
+    ("interrupt abcdef", "stop --turn abcdef", 2, "has finished"),
+    ("interrupt --wait --timeout 3 abcdef", "stop abcdef --turn --wait --timeout 3", 2, "has finished"),
     ("ls", "status", 0, "abcdef"),
     ("ls --all --json", "status --all --json", 0, '"runs"'),
     ("ps abcdef", "status abcdef", 0, "abcdef"),

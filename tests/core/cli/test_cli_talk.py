@@ -85,14 +85,29 @@ def test_a_message_needs_a_run_and_a_text(project: Project, project_dir: Path) -
 def test_interrupt_ends_the_turn(project: Project, project_dir: Path) -> None:
     """--wait prints the interrupt once the run has recorded it."""
     with listening(project) as run:
-        done = subdeck("interrupt", run.short_id, cwd=project_dir)
+        done = subdeck("stop", "--turn", run.short_id, cwd=project_dir)
         assert (0, f"{run.short_id} is being interrupted\n") == (done.code, done.out)
         assert [EntryKind.INTERRUPT] == [entry.kind for entry in run.take()]
         with answering(run, lambda entry: [Interrupted(by=entry.by, message=entry.id)]):
-            done = subdeck("interrupt", "--wait", run.short_id, cwd=project_dir)
+            done = subdeck("stop", "--turn", "--wait", run.short_id, cwd=project_dir)
         assert (0, f"{run.short_id} interrupted\n") == (done.code, done.out)
         status = subdeck("status", run.short_id, cwd=project_dir).out
         assert status.startswith(f"◔ interrupted  {run.short_id}")
+
+
+@pytest.mark.parametrize(
+    ("words", "what"),
+    [
+        (["--wait"], "--wait requires --turn"),
+        (["--timeout", "3"], "--timeout requires --turn"),
+        (["--turn", "--kill"], "--kill and --turn cannot be combined"),
+    ],
+)
+def test_only_the_end_of_a_turn_is_awaited(project_dir: Path, words: list[str], what: str) -> None:
+    """`stop` itself does not wait, and points to `wait`."""
+    error = subdeck("stop", "abcdef", *words, "--json", cwd=project_dir).error
+    assert what == error["what"]
+    assert ("subdeck wait RUN" in error["hint"]) == ("requires" in what)
 
 
 def test_requests_show_exactly_what_is_asked(project: Project, project_dir: Path) -> None:

@@ -77,7 +77,9 @@ def test_a_message_of_a_sender_that_was_killed_is_delivered_once(
 
 def test_interrupt_then_say_what_to_do(engine: Engine, project_dir: Path, run: RunSnapshot) -> None:
     """The turn ends, its question is withdrawn, and the run continues with the next message."""
-    assert (0, f"{run.meta.short_id} interrupted\n") == subdeck("interrupt", "--wait", run.run_id, cwd=project_dir)[:2]
+    assert (0, f"{run.meta.short_id} interrupted\n") == subdeck(
+        "stop", "--turn", "--wait", run.run_id, cwd=project_dir
+    )[:2]
     assert "No pending requests.\n" == subdeck("requests", cwd=project_dir).out
     waiter = start("wait", run.run_id, cwd=project_dir)
     assert waiter.stderr
@@ -100,7 +102,9 @@ def test_an_interrupt_counts_although_more_was_said_before(engine: Engine, proje
     """The turn ends, the earlier message starts the next one, and the interrupt is reported as done."""
     engine.send(run.run_id, "Where is `total`?")
     wait_until(lambda: MessageState.ACCEPTED in states(events_of(engine, run)), "the message to be accepted")
-    assert (0, f"{run.meta.short_id} interrupted\n") == subdeck("interrupt", "--wait", run.run_id, cwd=project_dir)[:2]
+    assert (0, f"{run.meta.short_id} interrupted\n") == subdeck(
+        "stop", "--turn", "--wait", run.run_id, cwd=project_dir
+    )[:2]
     ended = wait_for_end(engine, run.run_id)
     assert [MessageState.ACCEPTED, MessageState.DELIVERED] == states(events_of(engine, ended))
     assert "src/prices.py" in (result_of(engine, ended).final_text or "")

@@ -107,7 +107,7 @@ class _Session:
         checked = self.keep("run", "run", "limited", "Where is the token checked?")["runId"]
         self.keep("status", "status", checked)
         self.keep("logs", "logs", first)
-        self.keep("answer", "answer", first)
+        self.keep("logs", "logs", first, "--answer")
         self.keep("grep", "grep", "token")
         self.keep("report", "report")
 
@@ -130,7 +130,7 @@ class _Session:
         self.keep("requests", "requests")
         self.keep("status", "status", pane)
         (sent,) = self.keep("send", "send", pane, "And where is `total`?")["sent"]
-        self.keep("interrupt", "interrupt", pane)
+        self.keep("stop", "stop", pane, "--turn")
         self.wait_for_delivery(pane, sent["id"])
         self.keep("stop", "stop", pane)
         self.keep("wait", "wait", pane)

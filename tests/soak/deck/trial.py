@@ -190,7 +190,7 @@ class Trial:
         return {
             Act.STOP: (world.unfinished, lambda path: self._command("stop", path.name)),
             Act.STOP_BY_FORCE: (world.unfinished, lambda path: self._command("stop", "--kill", path.name)),
-            Act.INTERRUPT: (world.unfinished, lambda path: self._command("interrupt", path.name)),
+            Act.INTERRUPT: (world.unfinished, lambda path: self._command("stop", "--turn", path.name)),
             Act.SEND: (world.unfinished, lambda path: self._command("send", path.name, "Where is the wick?")),
             Act.ALLOW: (self._asking, lambda path: self._command("reply", path.name, "allow")),
             Act.DENY: (self._asking, lambda path: self._command("reply", path.name, "deny")),

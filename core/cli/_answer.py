@@ -1,17 +1,14 @@
-"""`subdeck answer`: print a run's answer, or a code block of it."""
+"""`subdeck logs --answer`: a run's answer, or a code block of it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-import click
-
 from ..engine import Engine
 from ..errors import UsageError
 from ..run.markdown import CodeBlock, code_blocks
 from ..run.model import RunReason, RunResult, RunStatus
-from ._command import Document, command
-from ._options import Whole, run_argument
+from ._command import Document
 from .output import Note, Output, Piece, Verbatim
 
 NO_ANSWER = 1
@@ -45,21 +42,8 @@ class Answer(Document, frozen=True):
     """Code blocks of the answer, in order."""
 
 
-@command(
-    "answer",
-    "subdeck answer 4ae0bd",
-    "subdeck answer 4ae0bd --code 1 # only the first code block",
-)
-@run_argument
-@click.option("--code", "number", metavar="N", type=Whole(min=1), help="Print only the N-th code block.")
-def answer(ref: str, number: int | None) -> Output[Answer]:
-    """Print a run's answer exactly as the agent wrote it.
-
-    The exit code is 1 if there is no answer: the run is still running, or it finished without one. With --json, print
-    one document: {"runId", "status", "reason", "answer", "partial", "error", "code": [{"language", "text"}]}.
-    """
-    engine = Engine.open()
-    run_id = engine.find((ref,))[0]
+def answer(engine: Engine, run_id: str, number: int | None) -> Output[Answer]:
+    """Return a run's answer, or its code block of this number, from 1."""
     result = engine.result(run_id)
     text = (result and result.final_text) or ""
     blocks = code_blocks(text)
