@@ -1,4 +1,4 @@
-"""`subdeck apply`, `merge`, `keep`, `discard` and `undo`: use the changes of a run, drop them, or undo either."""
+"""`subdeck apply`, `merge`, `discard` and `undo`: use the changes of a run, drop them, or undo either."""
 
 from __future__ import annotations
 
@@ -37,13 +37,20 @@ dry_run_option = click.option("--dry-run", is_flag=True, help="Only show what wo
     "apply",
     "subdeck apply 4ae0bd",
     "subdeck apply 4ae0bd src/auth.py --hunk src/token.py:1,3",
-    "subdeck apply 4ae0bd --dry-run",
+    "subdeck apply 4ae0bd --to-branch tokens # its commits; no file changes",
 )
 @run_argument
 @click.argument("files", metavar="[FILE]...", nargs=-1)
 @click.option("--hunk", "hunks", metavar="FILE:N,N…", multiple=True, help="Apply only these hunks of a file.")
 @click.option("--reverse", is_flag=True, help="Remove the changes from your files again.")
 @click.option("--to", metavar="DIR", default="", help="Apply to another working tree of the repository.")
+@click.option(
+    *("--to-branch", "branch"),
+    metavar="[NAME]",
+    is_flag=False,
+    flag_value="",
+    help="Only save the run's commits to a branch, by default its own without subdeck/. Your files stay unchanged.",
+)
 @click.option("--running", is_flag=True, help="Apply the changes so far of a run that is still running.")
 @dry_run_option
 @yes_option
@@ -53,19 +60,28 @@ def apply(
     hunks: tuple[str, ...],
     reverse: bool,
     to: str,
+    branch: str | None,
     running: bool,
     dry_run: bool,
     yes: bool,
-) -> Output[ApplyDocument] | int:
+) -> Output[ApplyDocument | SaveDocument] | int:
     """Apply a run's changes to your working tree, three-way: all of them, or only the named files and hunks.
 
     The changes stay unstaged; index, branch and stash are untouched. If your own changes conflict, nothing is written
     and the exit code is 1. FILE is a file or directory, relative to the root of the repository. Hunks are numbered as
     subdeck diff prints them. subdeck undo reverts the changes. With --json, print one document: {"runId", "root",
     "files", "conflicts", "refusal", "notes", "applied"}.
+
+    With --to-branch, the branch stays when the run is deleted. Commit uncommitted changes first with
+    subdeck merge --commit. With --json, print one document: {"runId", "branch", "saved"}.
     """
+    if branch is not None and (files or hunks or reverse or to or running):
+        hint = "it saves all commits of the run: use it without FILE and other options"
+        raise UsageError("--to-branch takes no choice of changes", where="--to-branch", hint=hint)
     engine = Engine.open()
     run = snapshot_of(engine, engine.find((ref,))[0])
+    if branch is not None:
+        return _carry_out(engine, engine.work.plan(SAVE, run, name=branch), dry_run=dry_run, yes=yes)
     chosen = _hunks(hunks)
     files_chosen = files or (() if chosen else None)
     plan = engine.work.plan(
@@ -152,17 +168,18 @@ def undo(forget: bool, dry_run: bool, yes: bool) -> Output[Undone] | int:
 @command(
     "merge",
     "subdeck merge 4ae0bd",
-    'subdeck merge 4ae0bd --pick -m "Check tokens" --yes',
+    'subdeck merge 4ae0bd --squash -m "Check tokens" --yes',
     "subdeck merge 4ae0bd --commit # on its own branch",
 )
 @run_argument
-@click.option("--pick", is_flag=True, help="Squash: make one new commit without the run's own commits.")
+@click.option("--squash", is_flag=True, help="Make one new commit without the run's own commits.")
+@click.option("--pick", is_flag=True, hidden=True)
 @click.option("--commit", "only", is_flag=True, help="Only commit the uncommitted changes, on the run's own branch.")
 @click.option("-m", "--message", default="", help="Commit message.")
 @dry_run_option
 @yes_option
 def merge(
-    ref: str, pick: bool, only: bool, message: str, dry_run: bool, yes: bool
+    ref: str, squash: bool, pick: bool, only: bool, message: str, dry_run: bool, yes: bool
 ) -> Output[MergeDocument | CommitDocument] | int:
     """Merge a run's worktree into your current branch, including its uncommitted changes.
 
@@ -172,10 +189,11 @@ def merge(
     "branch", "files", "conflicts", "refusal", "notes", "message", "done"}.
     """
     engine = Engine.open()
-    if only and pick:
-        raise UsageError("--commit and --pick cannot be combined", where="merge", hint="use only one of them")
+    squash = squash or pick
+    if only and squash:
+        raise UsageError("--commit and --squash cannot be combined", where="merge", hint="use only one of them")
     run = snapshot_of(engine, engine.find((ref,))[0])
-    plan = engine.work.plan(COMMIT if only else SQUASH if pick else MERGE, run)
+    plan = engine.work.plan(COMMIT if only else SQUASH if squash else MERGE, run)
     return _carry_out(engine, plan, message, dry_run=dry_run, yes=yes)
 
 
@@ -188,24 +206,6 @@ def edited(message: str) -> str:
     if not (text or "").strip():
         raise SubdeckError("the commit message is empty: nothing was done", where="merge", hint="pass it with -m")
     return (text or "").strip()
-
-
-@command(
-    "keep",
-    "subdeck keep 4ae0bd",
-    "subdeck keep 4ae0bd tokens",
-)
-@run_argument
-@click.argument("name", required=False, default="")
-def keep(ref: str, name: str) -> Output[SaveDocument] | int:
-    """Save a run's commits to the branch NAME, which stays when the run is deleted.
-
-    The default NAME is the run's own branch name without subdeck/. Commit uncommitted changes first with
-    subdeck merge --commit.
-    """
-    engine = Engine.open()
-    plan = engine.work.plan(SAVE, snapshot_of(engine, engine.find((ref,))[0]), name=name)
-    return _carry_out(engine, plan)
 
 
 @command(
@@ -237,7 +237,7 @@ def _carry_out(
     asks = bool(operation.question) and not (yes or dry_run or plan.refusal)
     if asks:
         check_can_ask(operation.command, UNASKED_HINT)
-    if operation.question:
+    if operation.question or dry_run:
         preface(plan.words)
     done = not (plan.refusal or dry_run)
     if done:

@@ -47,9 +47,8 @@ GROUPS = {
     "Review and apply": {
         "diff": ("compare", "Print a run's changes as a patch."),
         "compare": ("compare", "Compare two to six runs, or print the difference of two."),
-        "apply": ("changes", "Apply a run's changes to your working tree."),
+        "apply": ("changes", "Apply a run's changes to your files, or save them to a branch."),
         "merge": ("changes", "Merge a run's worktree, or squash it into one commit."),
-        "keep": ("changes", "Save a run's commits to a branch."),
         "undo": ("changes", "Undo the last apply, merge or delete."),
     },
     "Clean up": {
@@ -81,7 +80,15 @@ GROUPS = {
 COMMANDS = {name: entry for group in GROUPS.values() for name, entry in group.items()}
 UNLISTED = frozenset(
     (
-        *("adopt", "attach", "clean", "completion", "demo", "events", "import", "keep"),
+        *(
+            "adopt",
+            "attach",
+            "clean",
+            "completion",
+            "demo",
+            "events",
+            "import",
+        ),
         *("models", "pi", "queue", "replay", "report", "take-over", "tool", "worktrees"),
     )
 )

@@ -82,7 +82,7 @@ class MergePlan(Plan, frozen=True, kw_only=True):
     after: str = ""
 
     def describe(self) -> list[str]:
-        verb = "Picks" if self.operation is SQUASH else "Merges"
+        verb = "Squashes" if self.operation is SQUASH else "Merges"
         how = "1 new commit" if self.operation is SQUASH else "a merge commit"
         changes = summed(self.files).words
         return [

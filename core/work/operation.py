@@ -275,12 +275,12 @@ SQUASH = replace(
     MERGE,
     kind=ActKind.PICK,
     options={"pick": True},
-    doing="picking",
+    doing="squashing",
     title="Squash {}?",
     verb="Squash",
     done="Squashed {}",
-    question="Pick?",
-    said="picked; subdeck undo reverts it",
+    question="Squash?",
+    said="squashed; subdeck undo reverts it",
 )
 COMMIT = Operation(
     kind=ActKind.COMMIT,
@@ -297,8 +297,8 @@ COMMIT = Operation(
 SAVE = Operation(
     kind=ActKind.KEEP,
     module="save",
-    doing="keeping",
-    command="keep",
+    doing="saving",
+    command="apply",
     said="saved as branch {}; subdeck undo removes it",
 )
 DISCARD = Operation(

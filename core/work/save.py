@@ -30,6 +30,8 @@ class SaveDocument(Struct, frozen=True, rename="camel"):
     run_id: str
     branch: str
     """Name of the branch."""
+    saved: bool
+    """Whether it was created: not with --dry-run."""
 
 
 class SavePlan(Plan, frozen=True, kw_only=True):
@@ -46,7 +48,7 @@ class SavePlan(Plan, frozen=True, kw_only=True):
         return [f"Saves the commits of {self.run} as branch {one_line(self.branch, 80)}."]
 
     def document(self, *, done: bool, message: str) -> SaveDocument:
-        return SaveDocument(self.run_id, self.branch)
+        return SaveDocument(self.run_id, self.branch, done)
 
 
 class _Kept(Struct, frozen=True, rename="camel"):
@@ -69,10 +71,11 @@ def plan(project: paths.Project, run: RunSnapshot, *, name: str = "") -> SavePla
         raise SubdeckError(what, where=one_line(name, 80), hint="choose another name")
     check_branch(name)
     if not record.away and made.git.lines("status", "--porcelain", "-z"):
+        short = run.meta.short_id
         raise SubdeckError(
             f"the worktree of {words_of(run)} has uncommitted changes",
             where=made.root,
-            hint=f"subdeck diff {run.meta.short_id} shows them; commit them there with git, or press C in the app",
+            hint=f"subdeck diff {short} shows them; subdeck merge {short} --commit commits them",
         )
     tip = branch_tip(made, record.branch)
     if not tip:

@@ -12,7 +12,7 @@ from subdeck.core.cli._aliases import ALIASES
 from .reference import ROOT, documents
 from .strings import inventory
 
-HIDDEN = re.compile(rf"\bsubdeck(?: -C \S+)? (?:{'|'.join(map(re.escape, ALIASES))})(?![\w-])")
+HIDDEN = re.compile(rf"\bsubdeck(?: -C \S+)? (?:{'|'.join(map(re.escape, ALIASES))})(?![\w-])|\bmerge\b.*--pick\b")
 NAMES_BOTH = ("CHANGELOG.md", "docs/reference/changes-0.2.md")
 """Documents about changes."""
 
@@ -39,7 +39,13 @@ def test_no_text_has_a_hidden_spelling() -> None:
 
 @pytest.mark.parametrize(
     ("text", "count"),
-    [("run subdeck ls", 1), ("`subdeck kill RUN`", 1), ("subdeck status", 0), ("a subdeck newer than this", 0)],
+    [
+        ("run subdeck ls", 1),
+        ("`subdeck kill RUN`", 1),
+        ("`merge RUN --pick`", 1),
+        ("subdeck status", 0),
+        ("a subdeck newer than this", 0),
+    ],
 )
 def test_a_hidden_spelling_is_found(text: str, count: int) -> None:
     """A spelling is found behind the name of the program."""

@@ -129,7 +129,7 @@ def test_all_views_agree_on_an_edited_worktree(repository: Path, script: tuple[s
                 cwd=repository).document["runs"][0]["changes"],
     ]  # fmt: skip
     assert [(True, names)] * 3 == [(each["edited"], [file["path"] for file in each["named"]]) for each in documents]
-    kept = subdeck("keep", run.run_id, cwd=repository).err
+    kept = subdeck("apply", run.run_id, "--to-branch", cwd=repository).err
     assert "has uncommitted changes" in kept and f"subdeck diff {run.meta.short_id} shows them" in kept
     for path, content in {"new.py": None, "a.py": b"one\ntwo\nthree\n"}.items():
         (tree / path).unlink() if content is None else (tree / path).write_bytes(content)

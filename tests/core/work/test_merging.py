@@ -55,27 +55,27 @@ def taken(engine: Engine, run: RunSnapshot) -> Taken | None:
     return record.taken if record else None
 
 
-@pytest.mark.parametrize("pick", [False, True])
-def test_merging_and_picking(engine: Engine, root: Path, pick: bool) -> None:
+@pytest.mark.parametrize("squash", [False, True])
+def test_merging_and_squashing(engine: Engine, root: Path, squash: bool) -> None:
     """A merge has two parents, a squash one; the user's staged and edited files stay, also after an undo."""
     run, tree = in_worktree(engine)
     tip = commit(tree, "new.txt")
-    if pick:
+    if squash:
         (tree / "b.txt").write_text("not committed\n")
     (root / "a.txt").write_text("mine\n")
     (root / "staged.txt").write_text("staged\n")
     git(root, "add", "staged.txt")
     before, mine = git(root, "rev-parse", "HEAD"), git(root, "status", "--porcelain")
-    plan = engine.work.plan(SQUASH if pick else MERGE, run)
-    assert ("Picks" if pick else "Merges") in plan.words and "into main" in plan.words
+    plan = engine.work.plan(SQUASH if squash else MERGE, run)
+    assert ("Squashes" if squash else "Merges") in plan.words and "into main" in plan.words
     engine.work.act(plan, "Say something else")
-    assert [before, *([] if pick else [tip])] == parents(root)
+    assert [before, *([] if squash else [tip])] == parents(root)
     assert ("Say something else", "Me") == (
         git(root, "log", "-1", "--format=%s"),
         git(root, "log", "-1", "--format=%an"),
     )
     assert (mine, "b\n") == (git(root, "status", "--porcelain"), (root / "new.txt").read_text())
-    assert (Taken.PICKED if pick else Taken.MERGED) is taken(engine, run)
+    assert (Taken.PICKED if squash else Taken.MERGED) is taken(engine, run)
     assert "main is at" in undo(engine)
     assert (before, mine) == (git(root, "rev-parse", "HEAD"), git(root, "status", "--porcelain"))
     assert not (root / "new.txt").exists() and taken(engine, run) is None
@@ -311,15 +311,22 @@ def test_the_command_line(engine: Engine, root: Path) -> None:
     assert "Merges scout" in subdeck("merge", short, "--dry-run", cwd=root).out
     assert 0 == subdeck("merge", short, "--commit", "--yes", "-m", "On the branch", cwd=root).code
     assert "On the branch" == git(tree, "log", "-1", "--format=%s")
-    document = subdeck("merge", short, "--pick", "--yes", "--json", cwd=root).document
+    document = subdeck("merge", short, "--squash", "--yes", "--json", cwd=root).document
     assert (True, "", "main", ["b.txt"]) == (
         *(document["done"], document["refusal"], document["branch"]),
         [file["path"] for file in document["files"]],
     )
     assert 1 == subdeck("merge", short, "--yes", cwd=root).code
-    assert "mine" == subdeck("keep", short, "mine", "--json", cwd=root).document["branch"]
+    assert "as branch mine." in subdeck("apply", short, "--to-branch", "mine", "--dry-run", cwd=root).out
+    before = git(root, "status", "--porcelain"), git(root, "rev-parse", "HEAD")
+    saved = {"runId": run.run_id, "branch": "mine", "saved": True}
+    assert saved == subdeck("apply", short, "--to-branch", "mine", "--json", cwd=root).document
+    assert "saved as branch" in subdeck("keep", short, cwd=root).out
+    assert before == (git(root, "status", "--porcelain"), git(root, "rev-parse", "HEAD"))
+    refused = subdeck("apply", short, "b.txt", "--to-branch", "new", cwd=root)
+    assert (2, "") == (refused.code, refused.out) and "takes no choice of changes" in refused.err
     assert subdeck("discard", short, "--yes", "--json", cwd=root).document["discarded"]
-    for said in ("discarding", "keeping", "picking", "committing"):
+    for said in ("discarding", "saving", "saving", "squashing", "committing"):
         assert f"{said} scout {short}" in subdeck("undo", "--yes", cwd=root).out
     assert (" M b.txt", "begin") == (git(tree, "status", "--porcelain"), git(root, "log", "-1", "--format=%s"))
 

@@ -121,7 +121,7 @@ class _Session:
         self.keep("undo", "undo", "--yes")
         self.keep("merge", "merge", edited[0], "--yes")
         self.keep("merge", "merge", edited[1], "--commit", "-m", "Explain the check", "--yes")
-        self.keep("keep", "keep", edited[1], "ticket")
+        self.keep("apply", "apply", edited[1], "--to-branch", "ticket")
         self.keep("discard", "discard", edited[1], "--yes")
 
         pane = self.keep("bg", "bg", "pane", ASKS)["runId"]
