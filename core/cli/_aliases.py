@@ -14,6 +14,7 @@ def _keep(words: Sequence[str]) -> list[str]:
 
 ALIASES: dict[str, tuple[str, ...] | Callable[[Sequence[str]], list[str]]] = {
     "answer": ("logs", "--answer"),
+    "clean": ("rm", "--retention"),
     "interrupt": ("stop", "--turn"),
     "keep": _keep,
     "kill": ("stop", "--kill"),

@@ -1,30 +1,25 @@
-"""Commands that act on existing runs: stop, show, delete, restore and trust them."""
+"""Commands that act on existing runs: stop, show and trust them."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import click
-from msgspec import UNSET, UnsetType
 
 from ..engine import Engine
-from ..errors import RunnerUnavailable, UnknownRun, UsageError
-from ..run.describe import runs_word, whereabouts
+from ..errors import RunnerUnavailable, UsageError
+from ..run.describe import runs_word
 from ..run.snapshot import RunSnapshot
 from ..text.plain import one_line
 from ._command import Document, check_can_ask, command, is_json
 from ._options import run_argument, runs_argument, timeout_option
-from .output import Note, Output, Piece, is_terminal, note, say
+from .output import Output, Piece, is_terminal, note, say
 
 if TYPE_CHECKING:
-    from ..work.deletion import Unmerged
     from ._messages import Messages
-
-NAMED = 10
-"""Deleted runs that a hint lists."""
 
 
 class Stopped(Document, frozen=True):
@@ -120,80 +115,6 @@ def attach(ref: str) -> Output[AttachCommand]:
         raise RunnerUnavailable(f"{argv[0]} could not be started: {error.strerror}", where="attach") from error
 
 
-class UnmergedWork(Document, frozen=True):
-    """A deleted run whose unmerged changes are kept."""
-
-    run_id: str
-    branch: str
-    path: str
-    """Its worktree."""
-    why: str
-    """The branch and the amount of changes, for people."""
-
-
-class Removed(Document, frozen=True, omit_defaults=True):
-    """Runs that were deleted, purged or restored; only the key for what was done is there."""
-
-    restored: tuple[str, ...] | UnsetType = UNSET
-    purged: tuple[str, ...] | UnsetType = UNSET
-    deleted: tuple[str, ...] | UnsetType = UNSET
-    unmerged: tuple[UnmergedWork, ...] = ()
-    """Unmerged changes of deleted runs, kept until these are purged."""
-
-
-@command(
-    "rm",
-    "subdeck rm 4ae0bd",
-    "subdeck rm --undo 4ae0bd",
-    "subdeck rm --purge # empty the trash",
-)
-@click.argument("refs", metavar="[RUN...]", nargs=-1)
-@click.option("--purge", is_flag=True, help="Delete permanently. Without RUN: everything deleted more than a day ago.")
-@click.option("--undo", is_flag=True, help="Restore deleted runs.")
-@click.option("--yes", is_flag=True, help="Do not ask before abandoning runs or purging unmerged changes.")
-def rm(refs: tuple[str, ...], purge: bool, undo: bool, yes: bool) -> Output[Removed]:
-    """Delete finished runs. --undo restores them until they are purged.
-
-    A run on an unreachable host is abandoned, after confirmation.
-    Unmerged changes in a run's own worktree are kept, with the branch, until the run is purged.
-    """
-    if purge and undo:
-        raise UsageError("--purge and --undo cannot be combined", where="rm", hint="use only one of them")
-    if not refs and not purge:
-        hint = _restorable(Engine.open()) if undo else "subdeck status --all lists the runs"
-        raise UsageError("RUN is missing", where="rm", hint=hint)
-    engine = Engine.open()
-    kept: dict[str, str] = {}
-    unmerged: tuple[Unmerged, ...] = ()
-    if undo:
-        done, verb = engine.restore(_deleted(engine, refs)), "restored"
-    elif purge:
-        done, verb = _purge(engine, refs, yes=yes), "purged"
-    else:
-        run_ids = engine.find(refs)
-        kept = {run.run_id: run.meta.agent for run in engine.snapshots(run_ids) if run.meta.agent_session}
-        unmerged = engine.unmerged(run_ids)
-        _give_up(engine, run_ids, yes=yes)
-        done, verb = engine.delete(run_ids), "deleted"
-    unmerged = tuple(one for one in unmerged if one.run_id in done)
-    works = tuple(
-        UnmergedWork(one.run_id, one.worktree.record.branch, one.worktree.path, one.words) for one in unmerged
-    )
-    text: list[Piece] = []
-    for run_id in done:
-        back = f"; subdeck rm --undo {run_id[-6:]} restores it" if verb == "deleted" else ""
-        text.append(f"{run_id[-6:]} {verb}{back}")
-        if agent := kept.get(run_id):
-            text.append(Note(f"{one_line(agent, 64)} keeps its conversation"))
-    text += [
-        Note(f"! {one.run_id[-6:]} has unmerged changes, kept until the run is purged: {one.words}") for one in unmerged
-    ]
-    if purge and not refs:
-        text.append("runs deleted more than a day ago are purged")
-    document: dict[str, Any] = {verb: done, "unmerged": works}
-    return Output(Removed(**document), text)
-
-
 class Adopted(Document, frozen=True):
     """Runs that are trusted now."""
 
@@ -245,67 +166,3 @@ def _described(run: RunSnapshot) -> str:
         "status": f"{run.status} according to its files",
     }
     return "\n".join([run.run_id, *(f"  {name:<10} {value}" for name, value in facts.items())])
-
-
-def _purge(engine: Engine, refs: Sequence[str], *, yes: bool) -> tuple[str, ...]:
-    """Purge runs, deleted or not, after a confirmation if work would be lost."""
-    if not refs:
-        engine.purge()
-        return ()
-    run_ids = tuple(dict.fromkeys(_anywhere(engine, ref) for ref in refs))
-    if not yes and (unmerged := engine.unmerged(run_ids)):
-        _check_agreed(unmerged)
-    standing = {run.run_id for run in engine.snapshots(run_ids)}
-    _give_up(engine, standing, yes=yes)
-    engine.delete((run_id for run_id in run_ids if run_id in standing), for_good=True)
-    engine.purge(run_ids)
-    return run_ids
-
-
-def _give_up(engine: Engine, run_ids: Iterable[str], *, yes: bool) -> None:
-    """Abandon the runs on unreachable hosts, after confirmation. Raises UsageError if the user cannot be asked, Abort
-    after a no.
-    """
-    away = [run for run in engine.snapshots(run_ids) if run.is_out_of_reach and not run.foreign]
-    if away and not yes:
-        lines = [f"{run.meta.short_id}: {whereabouts(run)}; it may still be running" for run in away]
-        if is_json() or not is_terminal(sys.stdin):
-            raise UsageError(lines[0], where="rm", hint="add --yes to abandon it")
-        say("\n".join(lines))
-        click.confirm(f"Abandon {runs_word(len(away))}?", default=False, abort=True)
-    for run in away:
-        engine.give_up(run.run_id)
-
-
-def _check_agreed(unmerged: Sequence[Unmerged]) -> None:
-    """Ask whether unmerged work may be lost. Raises UsageError if the user cannot be asked, Abort after a no."""
-    lines = [f"{one.run_id[-6:]} has unmerged changes: {one.words}" for one in unmerged]
-    if is_json() or not is_terminal(sys.stdin):
-        raise UsageError(
-            lines[0], where="rm", hint="merge or apply the changes first, or add --yes to delete them permanently"
-        )
-    say("\n".join(lines))
-    click.confirm("Delete it permanently?", default=False, abort=True)
-
-
-def _anywhere(engine: Engine, ref: str) -> str:
-    try:
-        return engine.find((ref,), deleted=True)[0]
-    except UnknownRun:
-        return engine.find((ref,))[0]
-
-
-def _restorable(engine: Engine) -> str:
-    """Return the runs that can be restored, for a hint: no list shows them."""
-    if not (run_ids := engine.deleted()):
-        return "the trash is empty"
-    more = f" and {len(run_ids) - NAMED} more" if len(run_ids) > NAMED else ""
-    return f"in the trash, newest first: {', '.join(run_id[-6:] for run_id in run_ids[:NAMED])}{more}"
-
-
-def _deleted(engine: Engine, refs: Sequence[str]) -> tuple[str, ...]:
-    try:
-        return engine.find(refs, deleted=True)
-    except UnknownRun as error:
-        hint = error.hint if "a longer id" in error.hint else "only deleted runs that are not purged can be restored"
-        raise UnknownRun(error.what, where="deleted runs", hint=hint, code=error.code) from None

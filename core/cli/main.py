@@ -53,8 +53,7 @@ GROUPS = {
     },
     "Clean up": {
         "discard": ("changes", "Discard a run's worktree and branch."),
-        "rm": ("control", "Delete finished runs, or restore deleted ones."),
-        "clean": ("clean", "Delete old runs by age, number or size."),
+        "rm": ("rm", "Delete finished runs, also by age, number or size, or restore them."),
         "worktrees": ("worktrees", "List, repair or remove the worktrees of runs."),
         "adopt": ("control", "Trust runs that came with a copy, or from an old version."),
     },
@@ -83,7 +82,6 @@ UNLISTED = frozenset(
         *(
             "adopt",
             "attach",
-            "clean",
             "completion",
             "demo",
             "events",

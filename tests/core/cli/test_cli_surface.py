@@ -203,8 +203,8 @@ def test_wrong_values_are_explained_by_us(project_dir: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "what", "where"),
     [
-        (["clean", "--keep", "-3"], 'invalid --keep "-3": expected a whole number from 0 to 999,999,999', "--keep"),
-        (["clean", "--older-than", "3y"], 'expected a number of days, or an age such as 12h or 2w', "--older-than"),
+        (["rm", "--keep", "-3"], 'invalid --keep "-3": expected a whole number from 0 to 999,999,999', "--keep"),
+        (["rm", "--older-than", "3y"], 'expected a number of days, or an age such as 12h or 2w', "--older-than"),
         (["wait", "x", "--timeout", "nan"], 'invalid --timeout "nan": expected a number from 0 to', "--timeout"),
         (["pi", "instal"], 'invalid ACTION "instal": expected status, install or uninstall; did you mean', "ACTION"),
         (["logs"], "RUN is missing", "RUN"),

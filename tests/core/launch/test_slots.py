@@ -97,9 +97,9 @@ def test_a_clean_up_for_good_leaves_none(project_dir: Path) -> None:
         os.rename(project.run_dir(meta.run_id), hidden[-1])
         os.utime(hidden[-1], (time.time() - 3 * UNBORN_S,) * 2)
     os.close(locks.pop())
-    assert "" == subdeck("clean", "--keep", "0", "--yes", "--dry-run", "--purge", cwd=project_dir).err
+    assert "" == subdeck("rm", "--keep", "0", "--yes", "--dry-run", "--purge", cwd=project_dir).err
     assert [True, True] == [directory.exists() for directory in hidden]
-    done = subdeck("clean", "--keep", "0", "--yes", "--purge", cwd=project_dir)
+    done = subdeck("rm", "--keep", "0", "--yes", "--purge", cwd=project_dir)
     assert (0, "removed 1 run left incomplete by a killed launcher") == (done.code, done.out.splitlines()[-1])
     assert [True, False] == [directory.exists() for directory in hidden]
     os.close(locks.pop())

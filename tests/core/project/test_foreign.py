@@ -315,7 +315,7 @@ def test_no_rule_deletes_it(engine: Engine) -> None:
     cleaned = deletion.clean(engine.project, [foreign.run_id], for_good=True)
     assert () == cleaned.moved
     assert "is not trusted" in cleaned.left[0][1]
-    done = subdeck("clean", "--keep", "0", "--yes", "--json", cwd=Path(engine.project.root))
+    done = subdeck("rm", "--keep", "0", "--yes", "--json", cwd=Path(engine.project.root))
     assert (1, []) == (done.document["foreign"], done.document["moved"])
 
 

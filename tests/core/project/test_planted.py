@@ -157,7 +157,7 @@ def test_a_link_in_the_place_of_our_own_directories(project: paths.Project, outs
     command(project, "status", "--all")
     first_update(project)
     command(project, "bg", "--no-preset", "answer ok")
-    command(project, "clean", "--keep", "0", "--yes")
+    command(project, "rm", "--keep", "0", "--yes")
 
 
 IN_A_RUN = (
@@ -235,11 +235,11 @@ def look_and_act(cli: Callable[..., Done], project: paths.Project) -> str:
         ("stop", "abcdef"),
         ("doctor",),
         ("presets",),
-        ("clean", "--keep", "1", "--dry-run"),
+        ("rm", "--keep", "1", "--dry-run"),
         ("rm", "abcdef"),
         ("rm", "--undo", "abcdef"),
         ("rm", "--purge", "abcdef"),
-        ("clean", "--keep", "0", "--yes"),
+        ("rm", "--keep", "0", "--yes"),
     ):
         cli(*words)
     return listed

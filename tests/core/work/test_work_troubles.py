@@ -280,11 +280,11 @@ def test_what_the_command_line_says(engine: Engine) -> None:
     meta, tree = make_worktree(engine.project)
     commit(tree)
     branch = f"subdeck/scout-{meta.short_id}: 1 file changed, 1 insertion(+)"
-    cleaned = subdeck("clean", "--keep", "0", "--yes", cwd=root)
+    cleaned = subdeck("rm", "--keep", "0", "--yes", cwd=root)
     assert "including 1 worktree, " in cleaned.out
     assert "kept: 1 run with unmerged changes; add --unmerged to delete them" in cleaned.out
     assert "nothing to delete" in cleaned.out
-    dry = subdeck("clean", "--keep", "0", "--unmerged", "--dry-run", cwd=root)
+    dry = subdeck("rm", "--keep", "0", "--unmerged", "--dry-run", cwd=root)
     assert "! the unmerged changes of 1 of them are kept until the runs leave the trash" in dry.out
     deleted = subdeck("rm", meta.short_id, cwd=root)
     assert f"! {meta.short_id} has unmerged changes, kept until the run is purged: {branch}" in deleted.err

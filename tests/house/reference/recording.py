@@ -148,7 +148,7 @@ class _Session:
         self.keep("adopt", "adopt", first)
         self.keep("rm", "rm", first)
         self.keep("rm", "rm", "--undo", first)
-        self.keep("clean", "clean", "--keep", "1", "--dry-run")
+        self.keep("rm", "rm", "--keep", "1", "--dry-run")
         stdout = self.project / ".pi" / "subagents" / "runs" / first / "stdout.log"
         self.keep("replay", "replay", str(stdout), "--agent", "offline")
         self.keep_lines("tool register", "tool", "register", stdin="{}\n", most=1)

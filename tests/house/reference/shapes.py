@@ -44,12 +44,22 @@ def of(command: Explained) -> object:
 
 
 def rows(shape: object) -> list[Row]:
-    """Return a row for each field of a document; of several documents, each field once."""
+    """Return a row for each field of a document; of several documents, each field once, with all its types."""
     found: dict[str, Row] = {}
     for path, kinds, words in _fields(shape, ""):
-        if path:
-            found.setdefault(path, (f"`{path}`", kinds, markdown.text(words)))
-    return list(found.values())
+        row = f"`{path}`", kinds, markdown.text(words)
+        found[path] = _of_both(found[path], row) if path in found else row
+    return [row for path, row in found.items() if path]
+
+
+def _of_both(row: Row, other: Row) -> Row:
+    """Return the row of a field that two documents have."""
+    kinds, more = (set(each[1].removesuffix(OMITTED).split(" or ")) for each in (row, other))
+    if more <= kinds:
+        return row
+    joined = " or ".join(sorted(kinds | more, key=lambda kind: (kind == "null", kind)))
+    omitted = OMITTED if OMITTED in row[1] + other[1] else ""
+    return row[0], joined + omitted, " Or: ".join(filter(None, (row[2], other[2])))
 
 
 def _fields(shape: Any, path: str, words: str = "") -> Iterator[Row]:

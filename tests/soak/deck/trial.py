@@ -170,7 +170,7 @@ class Trial:
             Act.START_ASKING: lambda _: self._command("bg", "asker", ASKING),
             Act.START_WAITED: self._start_waited,
             Act.START_GROUP: self._start_group,
-            Act.CLEAN: lambda choice: self._command("clean", "--keep", str(8 + int(choice * 20)), "--yes"),
+            Act.CLEAN: lambda choice: self._command("rm", "--keep", str(8 + int(choice * 20)), "--yes"),
         }
 
     @cached_property
@@ -279,7 +279,7 @@ class Trial:
         self._wait(lambda: all(command.poll() is not None for command in self._commands), COMMANDS_S, "commands to end")
         self._commands.clear()
         if len(self.world.run_dirs()) > MOST_RUNS:
-            self._log("clean", self._command("clean", "--keep", str(MOST_RUNS // 2), "--yes"))
+            self._log("clean", self._command("rm", "--keep", str(MOST_RUNS // 2), "--yes"))
             self._wait(lambda: self._commands[-1].poll() is not None, COMMANDS_S, "the cleaning to end")
         # No other process looks now: the apps have to find out themselves that these are lost.
         self._wait(lambda: not any(map(_is_lost, self._crashed)), PATIENCE_S, "an app to finish crashed runs")
