@@ -14,6 +14,7 @@ def _keep(words: Sequence[str]) -> list[str]:
 
 ALIASES: dict[str, tuple[str, ...] | Callable[[Sequence[str]], list[str]]] = {
     "answer": ("logs", "--answer"),
+    "attach": ("open", "--pane"),
     "clean": ("rm", "--retention"),
     "interrupt": ("stop", "--turn"),
     "keep": _keep,
@@ -21,7 +22,8 @@ ALIASES: dict[str, tuple[str, ...] | Callable[[Sequence[str]], list[str]]] = {
     "ls": ("status",),
     "new": ("init",),
     "ps": ("status",),
-    "resume": ("take-over",),
+    "resume": ("open", "--agent"),
+    "take-over": ("open", "--agent", "--yes"),
 }
 """By hidden spelling: the words that replace it, or a function that replaces it with the words behind it."""
 

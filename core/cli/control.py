@@ -1,22 +1,20 @@
-"""Commands that act on existing runs: stop, show and trust them."""
+"""Commands that act on existing runs: stop and trust them."""
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import click
 
 from ..engine import Engine
-from ..errors import RunnerUnavailable, UsageError
+from ..errors import UsageError
 from ..run.describe import runs_word
 from ..run.snapshot import RunSnapshot
 from ..text.plain import one_line
-from ._command import Document, check_can_ask, command, is_json
-from ._options import run_argument, runs_argument, timeout_option
-from .output import Output, Piece, is_terminal, note, say
+from ._command import Document, check_can_ask, command
+from ._options import runs_argument, timeout_option
+from .output import Output, Piece, note, say
 
 if TYPE_CHECKING:
     from ._messages import Messages
@@ -80,39 +78,6 @@ def _stopping(host: str | None) -> str:
     if host is None:
         return "is being stopped"
     return f"will be stopped when {one_line(host, 64) or 'its host'} is back"
-
-
-class AttachCommand(Document, frozen=True):
-    """The command that shows a run's pane."""
-
-    argv: tuple[str, ...]
-    leave: tuple[str, ...]
-    """Keys that detach, in order."""
-
-
-@command(
-    "attach",
-    "subdeck attach 4ae0bd",
-    "subdeck attach 4ae0bd --json # only the command",
-)
-@run_argument
-def attach(ref: str) -> Output[AttachCommand]:
-    """Show a run's tmux pane in this terminal. Leave it with tmux's detach key; the run continues.
-
-    With --json, only print the command that attaches and the keys that detach.
-    """
-    engine = Engine.open()
-    attach_command = engine.attach_command(engine.find((ref,))[0])
-    argv = attach_command.argv
-    if is_json():
-        return Output(AttachCommand(argv, attach_command.leave))
-    if not (is_terminal(sys.stdin) and is_terminal(sys.stdout)):
-        hint = "subdeck logs -f works without one"
-        raise UsageError("attach needs a terminal", where="attach", hint=hint, code="usage.terminal_required")
-    try:
-        os.execvp(argv[0], argv)  # noqa: S606 - argv of tmux, without a shell
-    except OSError as error:
-        raise RunnerUnavailable(f"{argv[0]} could not be started: {error.strerror}", where="attach") from error
 
 
 class Adopted(Document, frozen=True):

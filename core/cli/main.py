@@ -33,8 +33,7 @@ GROUPS = {
         "status": ("status", "List runs: the running ones, and the latest results."),
         "logs": ("logs", "Print a run's transcript or answer, or follow it."),
         "watch": ("watch", "Show up to six runs side by side, live."),
-        "attach": ("control", "Show a run's tmux pane in this terminal."),
-        "take-over": ("take_over", "Continue a run interactively in the agent's own UI."),
+        "open": ("open", "Show a run's tmux pane or transcript, or continue it in the agent."),
         "grep": ("grep", "Search the tasks, answers and transcripts of all runs."),
         "report": ("report", "Show costs by preset, model and agent."),
     },
@@ -79,15 +78,8 @@ GROUPS = {
 COMMANDS = {name: entry for group in GROUPS.values() for name, entry in group.items()}
 UNLISTED = frozenset(
     (
-        *(
-            "adopt",
-            "attach",
-            "completion",
-            "demo",
-            "events",
-            "import",
-        ),
-        *("models", "pi", "queue", "replay", "report", "take-over", "tool", "worktrees"),
+        *("adopt", "completion", "demo", "events", "import", "models", "pi", "queue", "replay", "report", "tool"),
+        "worktrees",
     )
 )
 """Commands that only `subdeck --help --all` lists: rarely typed, or called by programs."""

@@ -58,7 +58,7 @@ def test_at_the_command_line(shop: Path, typed: str, told: str, text: str) -> No
     """After the program's end the user chooses at once how the run continues."""
     task = "parts\nsay I am looking at the shop\nhang\nthen\nsay Gone on.\nfinish"
     run_id = subdeck("bg", "repo-scout", task, cwd=shop).out.strip()
-    with Terminal("by-hand", (*SUBDECK, "take-over", run_id), shop) as terminal:
+    with Terminal("by-hand", (*SUBDECK, "open", "--agent", "--yes", run_id), shop) as terminal:
         terminal.until_shown("by hand 2")
         terminal.type("Say it.")
         terminal.until_shown("Say it.")

@@ -288,7 +288,7 @@ class RunCommands(Commands):
         else:
             problem = hand_over(self.app, attach.argv)
         if problem == NO_TERMINAL:
-            problem = f"{NO_TERMINAL} In a shell: subdeck attach {run.meta.short_id}"
+            problem = f"{NO_TERMINAL} In a shell: subdeck open {run.meta.short_id}"
         if problem:
             self._say(problem, error=True)
 
@@ -324,7 +324,7 @@ class RunCommands(Commands):
         else:
             problem = hand_over(self.app, argv)
         if problem == NO_TERMINAL:
-            problem = f"{NO_TERMINAL} In a shell: subdeck take-over {run.meta.short_id}"
+            problem = f"{NO_TERMINAL} In a shell: subdeck open --agent {run.meta.short_id}"
         if problem:
             self._say(problem, error=True)
 

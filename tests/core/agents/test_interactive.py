@@ -10,7 +10,7 @@ import pytest
 from subdeck.core.agent_kinds import KINDS, is_interactive
 from subdeck.core.agents.child import Start
 from subdeck.core.agents.loader import interactive_side
-from subdeck.core.cli.take_over import take_over
+from subdeck.core.cli.open import open as open_run
 from subdeck.core.errors import LaunchError
 from subdeck.core.run.model import AgentSession, Permissions, ToolPolicy, Tools
 
@@ -71,6 +71,6 @@ def test_lines_that_say_nothing(kind: str, line: str) -> None:
 
 
 def test_the_help_names_all_of_them() -> None:
-    """`subdeck take-over --help` lists the agents with a UI as the table does."""
+    """`subdeck open --help` lists the agents with a UI as the table does."""
     titles = [kind.title for kind in KINDS.values() if kind.interactive]
-    assert f"Works for {', '.join(titles[:-1])} and {titles[-1]}." in (take_over.help or "")
+    assert f"Works for {', '.join(titles[:-1])} and {titles[-1]}." in " ".join((open_run.help or "").split())

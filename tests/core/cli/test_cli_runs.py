@@ -410,13 +410,41 @@ def test_attach_needs_a_pane(project: Path) -> None:
     assert f"subdeck logs -f {run_id[-6:]}" in done.err
 
 
+def test_a_run_without_a_pane_opens_in_the_app(project: Path) -> None:
+    """`open` shows the transcript of a run without a tmux pane."""
+    run_id = finished(project)
+    assert ["--run", run_id] == subdeck("open", run_id[-6:], "--json", cwd=project).document["argv"][-2:]
+    done = subdeck("open", run_id, cwd=project)
+    assert 2 == done.code
+    assert "needs a terminal" in done.err and "subdeck logs -f" in done.err
+
+
+def test_opening_a_working_agent_is_confirmed(project: Path) -> None:
+    """`open --agent` asks before it ends a turn, and a no leaves the run alone."""
+    run_id = launch(project)
+    ours, theirs = pty.openpty()
+    os.write(ours, b"n\n")
+    command = [*SUBDECK, "open", "--agent", run_id]
+    with subprocess.Popen(command, cwd=project, stdin=theirs, stdout=theirs, stderr=subprocess.PIPE) as process:
+        os.close(theirs)
+        error = process.communicate(timeout=30)[1]
+    shown = os.read(ours, 4096)
+    os.close(ours)
+    subdeck("stop", run_id, cwd=project)
+    subdeck("wait", run_id, cwd=project)
+    assert 0 == process.returncode
+    assert b"is working" in shown
+    assert error.endswith(b"nothing was opened\n")
+
+
 @pytest.mark.tmux
 def test_attach_names_the_command_and_needs_a_terminal(project: Path) -> None:
     """--json prints attach's command, which is not executed without a terminal."""
     run_id = launch(project, "sleeper", "--runner", "tmux")
-    argv = subdeck("attach", run_id, "--json", cwd=project).document["argv"]
+    argv = subdeck("open", run_id, "--json", cwd=project).document["argv"]
     assert ["-L", "subdeck", "attach-session"] == argv[1:4]
-    done = subdeck("attach", run_id, cwd=project)
+    assert argv == subdeck("attach", run_id, "--json", cwd=project).document["argv"]
+    done = subdeck("open", run_id, cwd=project)
     assert 2 == done.code
     assert "needs a terminal" in done.err
     subdeck("stop", run_id, cwd=project)

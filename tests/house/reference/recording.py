@@ -126,7 +126,7 @@ class _Session:
 
         pane = self.keep("bg", "bg", "pane", ASKS)["runId"]
         self.wait_for_request(pane)
-        self.keep("attach", "attach", pane)
+        self.keep("open", "open", pane)
         self.keep("requests", "requests")
         self.keep("status", "status", pane)
         (sent,) = self.keep("send", "send", pane, "And where is `total`?")["sent"]
