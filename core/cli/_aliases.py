@@ -12,6 +12,12 @@ def _keep(words: Sequence[str]) -> list[str]:
     return ["apply", *given[:1], *given[2:], *options, "=".join(("--to-branch", *given[1:2]))]
 
 
+def _mcp_install(words: Sequence[str]) -> list[str]:
+    """Replace `mcp install CLIENT`; it required a client."""
+    has_client = any(not word.startswith("-") for word in words)
+    return ["connect", *words, *([] if has_client else [""])]
+
+
 ALIASES: dict[str, tuple[str, ...] | Callable[[Sequence[str]], list[str]]] = {
     "answer": ("logs", "--answer"),
     "attach": ("open", "--pane"),
@@ -20,7 +26,14 @@ ALIASES: dict[str, tuple[str, ...] | Callable[[Sequence[str]], list[str]]] = {
     "keep": _keep,
     "kill": ("stop", "--kill"),
     "ls": ("status",),
+    "mcp install": _mcp_install,
+    "mcp serve": ("mcp",),
+    "mcp uninstall": ("disconnect",),
     "new": ("init",),
+    "pi": ("connect",),
+    "pi install": ("connect", "pi"),
+    "pi status": ("connect",),
+    "pi uninstall": ("disconnect", "pi"),
     "ps": ("status",),
     "resume": ("open", "--agent"),
     "take-over": ("open", "--agent", "--yes"),
@@ -30,5 +43,10 @@ ALIASES: dict[str, tuple[str, ...] | Callable[[Sequence[str]], list[str]]] = {
 
 def spelled_out(args: Sequence[str]) -> list[str]:
     """Return the words of a command line without hidden spellings."""
-    instead = ALIASES.get(args[0], args[:1])
-    return instead(args[1:]) if callable(instead) else [*instead, *args[1:]]
+    name, *words = args
+    action = next((word for word in words if not word.startswith("-")), "")
+    if f"{name} {action}" in ALIASES:
+        name = f"{name} {action}"
+        words.remove(action)
+    instead = ALIASES.get(name, (name,))
+    return instead(words) if callable(instead) else [*instead, *words]

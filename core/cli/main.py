@@ -66,7 +66,8 @@ GROUPS = {
         "doctor": ("setup", "Check this machine and project, and show how to fix problems."),
     },
     "Integrate": {
-        "pi": ("setup", "Install the delegation tools into pi, or remove them."),
+        "connect": ("connect", "Let pi, Claude Code or Codex start runs: add the tools to it."),
+        "disconnect": ("connect", "Remove the tools from pi, Claude Code or Codex."),
         "mcp": ("mcp", "Serve the tools to Claude Code, Codex and other MCP clients."),
         "completion": ("_completion", "Print a script that completes commands in bash, zsh or fish."),
         "events": ("programs", "Follow runs as a stream of events, for other programs."),
@@ -78,8 +79,20 @@ GROUPS = {
 COMMANDS = {name: entry for group in GROUPS.values() for name, entry in group.items()}
 UNLISTED = frozenset(
     (
-        *("adopt", "completion", "demo", "events", "import", "models", "pi", "queue", "replay", "report", "tool"),
-        "worktrees",
+        *(
+            "adopt",
+            "completion",
+            "demo",
+            "disconnect",
+            "events",
+            "import",
+            "mcp",
+            "models",
+            "queue",
+            "replay",
+            "report",
+        ),
+        *("tool", "worktrees"),
     )
 )
 """Commands that only `subdeck --help --all` lists: rarely typed, or called by programs."""

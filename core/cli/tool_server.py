@@ -14,8 +14,8 @@ from .output import note, run_to_end
 
 FOR_PEOPLE = (
     "subdeck mcp serves programs, with JSON-RPC on stdin and stdout. To add it to Claude "
-    "Code or Codex, run\n  subdeck mcp install claude     (or: claude mcp add subdeck -- "
-    "subdeck mcp)\n  subdeck mcp install codex\nWaiting for a client. Press ctrl-D to stop."
+    "Code or Codex, run\n  subdeck connect claude     (or: claude mcp add subdeck -- "
+    "subdeck mcp)\n  subdeck connect codex\nWaiting for a client. Press ctrl-D to stop."
 )
 
 

@@ -1,4 +1,4 @@
-"""Claude Code and Codex as parents, with the entry that `subdeck mcp install` writes."""
+"""Claude Code and Codex as parents, with the entry that `subdeck connect` writes."""
 
 from __future__ import annotations
 

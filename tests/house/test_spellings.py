@@ -13,6 +13,8 @@ from .reference import ROOT, documents
 from .strings import inventory
 
 HIDDEN = re.compile(rf"\bsubdeck(?: -C \S+)? (?:{'|'.join(map(re.escape, ALIASES))})(?![\w-])|\bmerge\b.*--pick\b")
+UNCHANGED = ("core/pi_parent/installer.py", "core/pi_parent/subdeck.ts")
+"""Files whose texts are in installed files that a later version has to recognize, or in recorded tests."""
 NAMES_BOTH = ("CHANGELOG.md", "docs/reference/changes-0.2.md")
 """Documents about changes."""
 
@@ -20,7 +22,7 @@ NAMES_BOTH = ("CHANGELOG.md", "docs/reference/changes-0.2.md")
 def texts() -> Iterator[tuple[str, str]]:
     """Yield the texts of the program, of documents and of pictures, each with the name of its file."""
     for name, strings in inventory().items():
-        yield from ((name, text) for text in strings)
+        yield from ((name, text) for text in strings if name not in UNCHANGED)
     for path in documents():
         if (name := str(path.relative_to(ROOT))) not in NAMES_BOTH:
             yield name, path.read_text(encoding="utf-8")

@@ -23,8 +23,8 @@ from tests.factories import make_meta, make_run, run_to_end, write_settings
 
 ROOT = Path(__file__).resolve().parents[3]
 MAY_NAME_KINDS = {
-    "core/cli/main.py": "the command `subdeck pi`",
-    "core/cli/setup.py": "the command `subdeck pi`",
+    "core/cli/_aliases.py": "the former command `subdeck pi`",
+    "core/cli/connect.py": "the command `subdeck connect pi`",
     "core/demo/_deck.py": "the agents of made-up runs",
     "core/engine.py": "the text for a kind of launcher",
     "core/mcp/clients.py": "programs with a settings file, each in its own format",
@@ -134,7 +134,7 @@ def test_every_kind_has_both_sides(kind: str) -> None:
 
 @pytest.mark.parametrize("name", [kind.name for kind in KINDS.values() if kind.mcp_client])
 def test_every_mcp_client_has_a_file(name: str) -> None:
-    """`subdeck mcp install` knows the settings file of each kind that the table calls an MCP client."""
+    """`subdeck connect` knows the settings file of each kind that the table calls an MCP client."""
     assert client(name, project="/project").path.startswith("/project/")
 
 

@@ -39,6 +39,16 @@ TABLE: list[tuple[str, str, int, str]] = [
     ("keep --json abcdef mine", "apply abcdef --json --to-branch=mine", 2, "worktree"),
     ("keep", "apply --to-branch", 2, "RUN is missing"),
     ("merge abcdef --pick --commit", "merge abcdef --squash --commit", 2, "--commit and --squash cannot be combined"),
+    ("pi", "connect", 0, "absent"),
+    ("pi --json --project status", "connect --json --project", 0, '"installed": false'),
+    ("pi status", "connect", 0, "absent"),
+    ("pi install", "connect pi", 0, "The extension is"),
+    ("pi --project install", "connect pi --project", 0, "The extension is"),
+    ("pi uninstall --project", "disconnect pi --project", 0, "Nothing was installed."),
+    ("mcp install claude --project", "connect claude --project", 0, "Written to"),
+    ("mcp --project install --json codex", "connect --project --json codex", 0, '"changed": true'),
+    ("mcp uninstall claude --project", "disconnect claude --project", 0, "subdeck was not in"),
+    ("mcp serve --nope", "mcp --nope", 2, "subdeck mcp has no option --nope"),
     ("kill abcdef", "stop --kill abcdef", 0, "had already ended"),
     ("kill --json", "stop --kill --json", 2, "RUN is missing"),
     ("resume abcdef", "open --agent abcdef", 2, "needs a terminal"),
@@ -73,6 +83,14 @@ def test_a_hidden_spelling_does_the_same(project_dir: Path, old: str, new: str, 
     assert code == done.code, done.err
     assert part in done.out + done.err
     assert (done, files) == called(new, project_dir)
+
+
+def test_a_client_has_to_be_named(project_dir: Path) -> None:
+    """`mcp install` required a client; `connect` does not."""
+    for words in (("mcp", "install"), ("mcp", "install", "--project")):
+        done = subdeck(*words, cwd=project_dir)
+        assert (2, "") == (done.code, done.out)
+        assert 'invalid CLIENT ""' in done.err
 
 
 def test_every_hidden_spelling_is_in_the_table() -> None:

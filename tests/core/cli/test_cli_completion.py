@@ -74,14 +74,14 @@ def values(line: str, cwd: Path) -> list[str]:
         ("subdeck run --model=@", ["--model=@fast"]),
         ("subdeck run --check ", ["tests"]),
         ("subdeck run --runner t", ["tmux"]),
-        ("subdeck pi in", ["install"]),
+        ("subdeck connect c", ["claude", "codex"]),
         ("subdeck completion b", ["bash"]),
         ("FORCE=1 subdeck statu", ["status"]),
         ("subdeck nosuch --", []),
         ("subdeck nosuch ", []),
         ("subdeck status 'zz", []),
         ("subdeck help statu", ["status"]),
-        ("subdeck help pi in", ["install"]),
+        ("subdeck help connect cl", ["claude"]),
     ],
 )
 def test_what_completes_a_line(line: str, expected: list[str], project_dir: Path, run: RunMeta) -> None:

@@ -160,7 +160,7 @@ def test_unknown_command_names_the_near_ones(project_dir: Path) -> None:
 
 def test_help_is_a_command_too(project_dir: Path) -> None:
     """`subdeck help` and `subdeck help COMMAND` print what --help prints."""
-    for words in ((), ("run",), ("pi", "install")):
+    for words in ((), ("run",), ("connect", "pi")):
         done = subdeck("help", *words, cwd=project_dir)
         assert (0, subdeck(*words, "--help", cwd=project_dir).out) == (done.code, done.out)
     assert 'unknown command "statsu"' in subdeck("help", "statsu", cwd=project_dir).err
@@ -206,7 +206,7 @@ def test_wrong_values_are_explained_by_us(project_dir: Path) -> None:
         (["rm", "--keep", "-3"], 'invalid --keep "-3": expected a whole number from 0 to 999,999,999', "--keep"),
         (["rm", "--older-than", "3y"], 'expected a number of days, or an age such as 12h or 2w', "--older-than"),
         (["wait", "x", "--timeout", "nan"], 'invalid --timeout "nan": expected a number from 0 to', "--timeout"),
-        (["pi", "instal"], 'invalid ACTION "instal": expected status, install or uninstall; did you mean', "ACTION"),
+        (["connect", "cluade"], 'invalid CLIENT "cluade": expected pi, claude or codex; did you mean', "CLIENT"),
         (["logs"], "RUN is missing", "RUN"),
         (["presets", "a", "b"], 'unexpected argument "b"', "subdeck presets"),
         (["status", "--json=3"], "--json takes no value", "--json"),

@@ -1,4 +1,4 @@
-"""`subdeck mcp install` and `uninstall` change only our entry in the files of Claude Code and Codex."""
+"""`subdeck connect` and `disconnect` change only our entry in the files of Claude Code and Codex."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ KEYS = ("mcpServers", "subdeck")
 
 def subdeck(*words: str, cwd: Path) -> Any:
     """Run the command; return its JSON document."""
-    done = subprocess.run([*SUBDECK, "mcp", *words, "--json"], cwd=cwd, capture_output=True, text=True, input="")
+    done = subprocess.run([*SUBDECK, *words, "--json"], cwd=cwd, capture_output=True, text=True, input="")
     return json.loads(done.stdout or done.stderr)
 
 
@@ -46,7 +46,7 @@ def entry_in(path: Path) -> Any:
 @pytest.mark.parametrize("name", CLIENTS)
 def test_there_and_back(name: str, project: tuple[str, ...], project_dir: Path, home: Path) -> None:
     """A missing file is created for the entry; a second install changes nothing; uninstall removes both."""
-    installed = subdeck("install", name, *project, cwd=project_dir)
+    installed = subdeck("connect", name, *project, cwd=project_dir)
     path = Path(installed["path"])
     assert path.is_relative_to(project_dir if project else home)
     entry = entry_in(path)
@@ -54,11 +54,11 @@ def test_there_and_back(name: str, project: tuple[str, ...], project_dir: Path, 
     assert "mcp" == entry["args"][-1]
     assert ("subdeck" == entry["command"]) == bool(project)
     before = path.read_bytes()
-    assert not subdeck("install", name, *project, cwd=project_dir)["changed"]
+    assert not subdeck("connect", name, *project, cwd=project_dir)["changed"]
     assert before == path.read_bytes()
-    assert {"path": str(path), "entry": None, "changed": True} == subdeck("uninstall", name, *project, cwd=project_dir)
+    assert {"path": str(path), "entry": None, "changed": True} == subdeck("disconnect", name, *project, cwd=project_dir)
     assert not path.exists()
-    assert not subdeck("uninstall", name, *project, cwd=project_dir)["changed"]
+    assert not subdeck("disconnect", name, *project, cwd=project_dir)["changed"]
 
 
 def test_codex_lets_the_tools_through() -> None:
@@ -75,12 +75,12 @@ def test_codex_passes_on_keys(home: Path, project_dir: Path, monkeypatch: pytest
     """
     monkeypatch.setenv("CORP_API_KEY", "sk-secret")
     user_file(CODEX, home).write_text('[model_providers.shop]\nenv_key = "SHOP_KEY"\n[model_providers.odd]\nx = 1\n')
-    for name in ("install", "uninstall", "install"):
+    for name in ("connect", "disconnect", "connect"):
         written = subdeck(name, CODEX, cwd=project_dir)
     names = written["entry"]["env_vars"]
     assert {"OPENAI_API_KEY", "ANTHROPIC_API_KEY", "XDG_STATE_HOME", "CORP_API_KEY", "SHOP_KEY"} <= set(names)
     assert "sk-secret" not in user_file(CODEX, home).read_text()
-    of_project = subdeck("install", CODEX, "--project", cwd=project_dir)["entry"]["env_vars"]
+    of_project = subdeck("connect", CODEX, "--project", cwd=project_dir)["entry"]["env_vars"]
     assert {"OPENAI_API_KEY"} == {"OPENAI_API_KEY", "CORP_API_KEY", "SHOP_KEY"} & set(of_project)
 
 
@@ -252,9 +252,10 @@ def test_places_of_the_clients_own_choice(tmp_path: Path, monkeypatch: pytest.Mo
 @pytest.mark.parametrize(
     ("words", "what"),
     [
-        (("install",), "no client given"),
-        (("serve", "claude"), "takes no client name"),
-        (("serve", "--project"), "takes no client name"),
+        (("disconnect",), "CLIENT is missing"),
+        (("connect", "cluade"), 'invalid CLIENT "cluade": expected pi, claude or codex'),
+        (("mcp", "claude"), 'unexpected argument "claude"'),
+        (("mcp", "--project"), "no option --project"),
     ],
 )
 def test_wrong_words(words: tuple[str, ...], what: str, project_dir: Path) -> None:

@@ -52,7 +52,7 @@ def edit(path: str, text: str = "// mine\n") -> None:
 @pytest.mark.processes
 def test_install_says_where(agent_dir: Path, project_dir: Path) -> None:
     """One extension and five templates are installed where pi looks for them, and the command names the paths."""
-    done = subdeck("pi", "install", cwd=project_dir)
+    done = subdeck("connect", "pi", cwd=project_dir)
     assert 0 == done.code, done.err
     expected = {"extensions/subdeck.ts", *(f"prompts/{name}.md" for name in PROMPTS)}
     assert expected == set(files(agent_dir))
@@ -66,7 +66,7 @@ def test_install_for_a_project(agent_dir: Path, project_dir: Path) -> None:
     """With --project the same files go to the project's .pi, even from a directory below."""
     below = project_dir / "src"
     below.mkdir()
-    done = subdeck("pi", "install", "--project", "--json", cwd=below)
+    done = subdeck("connect", "pi", "--project", "--json", cwd=below)
     assert str(project_dir / ".pi" / "extensions" / "subdeck.ts") == done.document["extension"]
     assert 5 == len(done.document["prompts"])
     assert not agent_dir.exists()
@@ -121,7 +121,7 @@ def test_a_template_of_the_user_goes_before(here: Installation, agent_dir: Path,
     mine = agent_dir / "prompts" / "review.md"
     mine.parent.mkdir(parents=True)
     mine.write_text("Review as I like it.\n")
-    done = subdeck("pi", "install", cwd=project_dir)
+    done = subdeck("connect", "pi", cwd=project_dir)
     assert 0 == done.code
     assert f"left unchanged, not created by subdeck: {mine}" in done.err
     assert "Review as I like it.\n" == mine.read_text()
@@ -143,20 +143,20 @@ def test_uninstall_removes_what_was_put(here: Installation, agent_dir: Path, pro
     here.install()
     neighbour = agent_dir / "prompts" / "mine.md"
     neighbour.write_text("mine\n")
-    done = subdeck("pi", "uninstall", cwd=project_dir)
+    done = subdeck("disconnect", "pi", cwd=project_dir)
     assert 6 == done.out.count("removed ")
     assert {"prompts/mine.md": "mine\n"} == files(agent_dir)
-    assert "Nothing was installed.\n" == subdeck("pi", "uninstall", cwd=project_dir).out
+    assert "Nothing was installed.\n" == subdeck("disconnect", "pi", cwd=project_dir).out
 
 
 @pytest.mark.processes
 def test_status_tells_each_file(here: Installation, project_dir: Path) -> None:
     """The bare command shows each file's state, and the command that the extension would start."""
-    absent = subdeck("pi", "--json", cwd=project_dir).document
+    absent = subdeck("connect", "--json", cwd=project_dir).document
     assert (False, {"absent"}) == (absent["installed"], {file["state"] for file in absent["files"]})
     here.install()
     edit(here.prompts[1].path)
-    told = subdeck("pi", "status", "--json", cwd=project_dir).document
+    told = subdeck("connect", "--json", cwd=project_dir).document
     assert (True, ["current", "current", "edited"]) == (
         told["installed"], [file["state"] for file in told["files"]][:3]
     )  # fmt: skip
@@ -221,10 +221,10 @@ def test_a_project_has_to_be_trusted(
         about = {"name": "@earendil-works/pi-coding-agent", "version": version}
         (tmp_path / "pi" / "package.json").write_text(json.dumps(about))
         write_settings(agents={"pi": {"command": [str(pi)]}}, agent="pi")
-    installed = subdeck("pi", "install", "--project", cwd=project_dir)
-    shown = subdeck("pi", "--project", cwd=project_dir)
+    installed = subdeck("connect", "pi", "--project", cwd=project_dir)
+    shown = subdeck("connect", "--project", cwd=project_dir)
     assert [asks, asks] == ["/trust" in done.err and "--approve" in done.err for done in (installed, shown)]
-    assert "/trust" not in subdeck("pi", "install", cwd=project_dir).err
+    assert "/trust" not in subdeck("connect", "pi", cwd=project_dir).err
 
 
 DRAWN = """

@@ -116,7 +116,7 @@ def test_an_extension_for_pi_stays_in_the_project(project: paths.Project, tmp_pa
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     Path(project.root, ".pi").symlink_to(elsewhere)
-    refused = command(project, "pi", "install", "--project")
+    refused = command(project, "connect", "pi", "--project")
     assert (2, []) == (refused.code, os.listdir(elsewhere))
     assert ".pi is a symbolic link out of the project" in refused.err
 

@@ -50,7 +50,7 @@ def test_nothing_is_open_to_others(project_dir: Path, home: Path) -> None:
     for words in (
         'run --no-preset --agent offline --save-as kept "what is here"',
         'run kept --agent offline "what is here"',
-        "pi install",
+        "connect pi",
         "models --refresh",
         "rm $(ls .pi/subagents/runs | head -1)",
     ):

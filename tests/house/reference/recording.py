@@ -96,10 +96,10 @@ class _Session:
         for name in ("models", "settings", "doctor"):
             self.keep(name, name)
         self.keep("completion", "completion", "bash")
-        self.keep("pi", "pi", "status")
-        self.keep("pi", "pi", "install")
-        self.keep("pi", "pi", "uninstall")
-        self.keep("mcp", "mcp", "install", "claude")
+        self.keep("connect", "connect")
+        self.keep("connect", "connect", "pi")
+        self.keep("connect", "connect", "claude")
+        self.keep("disconnect", "disconnect", "pi")
         self.keep("hosts", "hosts")
         self.keep("hosts keys", "hosts", "keys", str(self.root / "home" / "keys"))
 
