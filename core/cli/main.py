@@ -52,7 +52,7 @@ GROUPS = {
     },
     "Clean up": {
         "discard": ("changes", "Discard a run's worktree and branch."),
-        "rm": ("rm", "Delete finished runs, also by age, number or size, or restore them."),
+        "rm": ("rm", "Delete finished runs, by name or by a rule, or restore them."),
         "worktrees": ("worktrees", "List, repair or remove the worktrees of runs."),
         "adopt": ("control", "Trust runs that came with a copy, or from an old version."),
     },
@@ -77,24 +77,10 @@ GROUPS = {
 }
 """By title in the help, the commands: for each, the module of this package that defines it, and one line of help."""
 COMMANDS = {name: entry for group in GROUPS.values() for name, entry in group.items()}
-UNLISTED = frozenset(
-    (
-        *(
-            "adopt",
-            "completion",
-            "demo",
-            "disconnect",
-            "events",
-            "import",
-            "mcp",
-            "models",
-            "queue",
-            "replay",
-            "report",
-        ),
-        *("tool", "worktrees"),
-    )
-)
+UNLISTED = frozenset((
+    "adopt", "completion", "demo", "disconnect", "events", "import", "mcp", "models", "queue", "replay", "report",
+    "tool", "worktrees",
+))  # fmt: skip
 """Commands that only `subdeck --help --all` lists: rarely typed, or called by programs."""
 LISTS_ALL = "subdeck.lists_all"
 """In `click.Context.meta`: whether the help lists all commands."""

@@ -15,6 +15,8 @@ from .strings import inventory
 HIDDEN = re.compile(rf"\bsubdeck(?: -C \S+)? (?:{'|'.join(map(re.escape, ALIASES))})(?![\w-])|\bmerge\b.*--pick\b")
 UNCHANGED = ("core/pi_parent/installer.py", "core/pi_parent/subdeck.ts")
 """Files whose texts are in installed files that a later version has to recognize, or in recorded tests."""
+ALONE = re.compile(r"`(?:answer|clean|keep|take-over)(?: [A-Z]+)?`")
+"""A command in a sentence. The other hidden spellings are also names of settings, keys or arguments."""
 NAMES_BOTH = ("CHANGELOG.md", "docs/reference/changes-0.2.md")
 """Documents about changes."""
 
@@ -32,6 +34,12 @@ def texts() -> Iterator[tuple[str, str]]:
 
 def hidden_spellings(text: str) -> list[str]:
     return HIDDEN.findall(text)
+
+
+def test_no_guide_has_a_hidden_spelling_in_a_sentence() -> None:
+    """A guide names commands by today's spelling, also without the name of the program."""
+    guides = [path for path in documents() if path.parent in (ROOT, ROOT / "docs") and path.name not in NAMES_BOTH]
+    assert [(path.name, found) for path in guides for found in ALONE.findall(path.read_text(encoding="utf-8"))] == []
 
 
 def test_no_text_has_a_hidden_spelling() -> None:
