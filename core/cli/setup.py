@@ -62,7 +62,7 @@ class EffectiveSettings(Document, frozen=True):
     files: SettingsFiles
     """Their files, even if these do not exist."""
     settings: dict[str, Any]
-    """By key, such as `retention.keep`; old names of keys are included."""
+    """By key, such as `retention.keep`; old spellings of keys are included."""
     notices: tuple[str, ...]
     """Warnings about the files."""
 
@@ -75,8 +75,7 @@ class EffectiveSettings(Document, frozen=True):
 @click.option("--example", is_flag=True, help="Print an example settings file: every key explained and commented out.")
 def settings(example: bool) -> Output[EffectiveSettings] | None:
     """Show the effective settings here, and the files that they come from."""
-    from ..config.files import KEYS, example_settings, value_of
-    from ..config.renamed import SETTINGS
+    from ..config.files import KEYS, OLD_NAMES, example_settings, value_of
     from ..engine import Engine
 
     if example:
@@ -85,7 +84,7 @@ def settings(example: bool) -> Output[EffectiveSettings] | None:
     engine = Engine.open()
     values = {key: msgspec.to_builtins(value_of(engine.settings, key)) for key in KEYS}
     files = SettingsFiles(user_settings_file(), engine.project.settings_file)
-    old_names = {old: values[new] for old, new in SETTINGS.items()}
+    old_names = {old: values[new] for old, new in OLD_NAMES.items()}
     document = EffectiveSettings(files, values | old_names, engine.settings.notices)
 
     def text() -> Iterator[Piece]:

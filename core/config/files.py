@@ -11,13 +11,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ..agent_kinds import KINDS
-from ..errors import ContentError, SettingsError, nearest
+from ..errors import ContentError, SettingsError, nearest, nearest_of
 from ..paths import Project, user_settings_file
-from . import renamed
 from .host_settings import HostsSettings
+from .renamed import repeated
 from .settings import PresetDir, SettingFault, Settings
 from .values import ProjectMay, Setting, is_blank, read_value, unexpected, without_none
-from .yaml_tree import Fields, Node, Text, parse_mapping, read_text
+from .yaml_tree import Fields, Node, RepeatedKey, Text, parse_mapping, read_text
 
 # --- the keys --------------------------------------------------------------------------------------------------------
 
@@ -26,36 +26,43 @@ class Key(Struct, frozen=True):
     kind: Any
     """Type of its values, as for `read_value`."""
     setting: Setting
+    place: str
+    """Where `Settings` has it, such as `worktree_copy`; unless it is the key, an older spelling."""
 
-
-SECTIONS: dict[str, type[Struct]] = {
-    name: hint for name, hint in Settings.__annotations__.items() if isinstance(hint, type)
-}
+    @property
+    def old_names(self) -> tuple[str, ...]:
+        """Older spellings that are still read."""
+        return (*((self.place,) if self.setting.key else ()), *self.setting.former)
 
 
 def _keys(struct: type[Struct], prefix: str = "") -> Iterator[tuple[str, Key]]:
     for name, hint in struct.__annotations__.items():
-        if struct is Settings and name in SECTIONS:
-            yield from _keys(SECTIONS[name], f"{name}.")
+        if struct is Settings and isinstance(hint, type):
+            yield from _keys(hint, f"{name}.")
         elif hasattr(hint, "__metadata__"):
             *notes, setting = hint.__metadata__
             kind = without_none(get_args(hint)[0])
-            yield prefix + name, Key(Annotated[kind, *notes] if notes else kind, setting)
+            place = prefix + name
+            yield setting.key or place, Key(Annotated[kind, *notes] if notes else kind, setting, place)
 
 
 KEYS: dict[str, Key] = dict(_keys(Settings))
-"""By name in the file, such as `tmux.socket`, in the order of the example file."""
+"""By name in the file, such as `worktree.copy`; the members of a group follow each other."""
+OLD_NAMES: dict[str, str] = {old: name for name, key in KEYS.items() for old in key.old_names}
+"""Older spelling -> name."""
+GROUPS = tuple(dict.fromkeys(name.partition(".")[0] for name in KEYS if "." in name))
+_OLD_GROUPS = frozenset(old.partition(".")[0] for old in OLD_NAMES if "." in old)
 
 
 def value_of(settings: Settings, key: str) -> Any:
     """Return the effective value of a key, in the files' units."""
-    return reduce(getattr, key.split("."), settings)
+    return reduce(getattr, KEYS[key].place.split("."), settings)
 
 
 # --- one file --------------------------------------------------------------------------------------------------------
 
 
-APP_ONLY = frozenset(("theme", "columns", "keys", "commands"))
+APP_ONLY = frozenset(("app.theme", "app.columns", "app.keys", "app.commands"))
 """Keys that only the app reads: it uses their defaults if their values are wrong."""
 
 
@@ -63,6 +70,8 @@ class Entry(Struct, frozen=True):
     """A value in a settings file."""
 
     key: str
+    written: str
+    """Its spelling in the file."""
     value: Any
     line: int
     fault: ContentError | None = None
@@ -71,11 +80,23 @@ class Entry(Struct, frozen=True):
 
 def _read_file(path: str) -> dict[str, Entry]:
     try:
-        return {entry.key: entry for entry in read_entries(parse_mapping(read_text(path)))}
+        return {entry.key: entry for entry in read_entries(parse_settings(read_text(path)))}
     except FileNotFoundError:
         return {}
     except ContentError as error:
         raise SettingsError(error.what, where=error.within(path), hint=error.hint) from error
+
+
+def parse_settings(text: str) -> Fields:
+    """Parse a settings file. Raises ContentError."""
+    try:
+        return parse_mapping(text)
+    except RepeatedKey as error:
+        member = OLD_NAMES.get(error.key, "").rpartition(".")[2]
+        if error.key in GROUPS and member:  # `worktree: files` beside `worktree:` with keys below it
+            hint = f'write it once; a single value goes below it as "{member}:"'
+            raise ContentError(error.what, line=error.line, hint=hint) from error
+        raise
 
 
 def trusted_directories() -> tuple[str, ...]:
@@ -84,57 +105,93 @@ def trusted_directories() -> tuple[str, ...]:
     return entry.value if entry else ()
 
 
-def read_entries(fields: Fields, section: str = "") -> Iterator[Entry]:
-    """Read all values that are set; blank ones are absent. Raises ContentError."""
-    fields, written = renamed.with_new_names(fields, renamed.SETTINGS, section)
-    for name, node in fields.pairs.items():
-        key = f"{section}.{name}" if section else name
-        if not section and name in SECTIONS:
-            if isinstance(node, Fields):
-                yield from read_entries(node, name)
-            elif not (isinstance(node, Text) and node.is_nothing):
-                raise unexpected(name, f"keys below it ({', '.join(_names(name))})", node)
+def read_entries(fields: Fields) -> Iterator[Entry]:
+    """Read all values that are set, in any spelling; blank ones are absent. Raises ContentError."""
+    for item in _items(fields):
+        if isinstance(item, ContentError):
+            raise item
+        yield item
+
+
+def _items(fields: Fields) -> Iterator[Entry | ContentError]:
+    """Yield the values and the errors of a file in its order."""
+    earlier: dict[str, Entry] = {}
+    for written, node in _written(fields):
+        key = OLD_NAMES.get(written, written)
+        if isinstance(node, ContentError):
+            yield node
         elif key not in KEYS:
-            raise _unknown(key, node, section)
-        elif not is_blank(node):
-            yield _entry(key, node, f"{section}.{written[name]}".lstrip(".") if name in written else key)
+            yield _unknown(written, node)
+        elif is_blank(node):
+            continue
+        elif other := earlier.get(key):
+            first, second = sorted((other, Entry(key, written, None, node.line)), key=lambda each: each.written == key)
+            yield repeated(first.written, first.line, second.written, second.line, key)
+        else:
+            item = _entry(key, node, written)
+            earlier[key] = item if isinstance(item, Entry) else Entry(key, written, None, node.line)
+            yield item
 
 
-def _entry(key: str, node: Node, written: str) -> Entry:
+def _written(fields: Fields) -> Iterator[tuple[str, Node | ContentError]]:
+    """Yield the values by their spelling in the file, such as `worktree.copy` or `worktree_copy`."""
+    for name, node in fields.pairs.items():
+        if name not in GROUPS and name not in _OLD_GROUPS:
+            yield name, node
+        elif isinstance(node, Fields):
+            yield from ((f"{name}.{member}", child) for member, child in node.pairs.items())
+        elif name in OLD_NAMES:  # `worktree: files`
+            yield name, node
+        elif not (isinstance(node, Text) and node.is_nothing):
+            yield name, unexpected(name, f"keys below it ({', '.join(_members(name))})", node)
+
+
+def _entry(key: str, node: Node, written: str) -> Entry | ContentError:
     try:
-        return Entry(key, read_value(written, KEYS[key].kind, node), node.line)
+        return Entry(key, written, read_value(written, KEYS[key].kind, node), node.line)
     except ContentError as fault:
-        if key not in APP_ONLY:
-            raise
-        return Entry(key, None, node.line, fault)
+        return Entry(key, written, None, node.line, fault) if key in APP_ONLY else fault
 
 
-def _names(section: str) -> tuple[str, ...]:
-    if not section:
+def _members(group: str) -> tuple[str, ...]:
+    """Return the names of a group, or of all top-level keys for an empty one."""
+    if not group:
         return tuple(sorted({key.partition(".")[0] for key in KEYS}))
-    return tuple(key.partition(".")[2] for key in KEYS if key.startswith(f"{section}."))
+    names = KEYS if group in GROUPS else OLD_NAMES
+    return tuple(key.partition(".")[2] for key in names if key.startswith(f"{group}."))
 
 
-def _unknown(key: str, node: Node, section: str) -> ContentError:
-    known = [other for other in (*KEYS, *SECTIONS) if other.startswith(f"{section}.") or not section]
-    hint = nearest(key, known) or f"known here: {', '.join(_names(section))}"
-    return ContentError(f'"{key}" is not a setting', line=node.line, hint=hint)
+def _unknown(written: str, node: Node) -> ContentError:
+    group = written.rpartition(".")[0]
+    known = [name for name in (*KEYS, *GROUPS, *OLD_NAMES) if name.startswith(f"{group}.") or not group]
+    close = dict.fromkeys(OLD_NAMES.get(name, name) for name in nearest_of(written, known, cutoff=0.6, count=3))
+    hint = f"did you mean {', '.join(close)}?" if close else f"known here: {', '.join(_members(group))}"
+    return ContentError(f'"{written}" is not a setting', line=node.line, hint=hint)
 
 
 def place_in_file(key: str) -> str:
-    """Return where a key such as `keys.stop` is in the user's file: `path:line`, or only the path."""
+    """Return where a key such as `app.keys.stop` is in the user's file: `path:line`, or only the path."""
     path = user_settings_file()
     try:
-        node: Node = parse_mapping(read_text(path))
+        fields = parse_mapping(read_text(path))
     except (FileNotFoundError, ContentError):
         return path
-    line: int | None = None
-    for name in key.split("."):
+    setting = next((name for name in KEYS if f"{key}.".startswith(f"{name}.")), key)
+    spellings = (setting, *(KEYS[setting].old_names if setting in KEYS else ()))
+    places = (_nearest(fields, name + key.removeprefix(setting)) for name in spellings)
+    _, line = min(places, key=lambda place: (place[0], not place[1]))
+    return f"{path}:{line}" if line else path
+
+
+def _nearest(node: Node, path: str) -> tuple[int, int]:
+    """Return how many keys at the end of a path are missing, and the line of the last one that is there; 0 for none."""
+    names, line = path.split("."), 0
+    for number, name in enumerate(names):
         child = node.pairs.get(name) if isinstance(node, Fields) else None
         if child is None:
-            break
+            return len(names) - number, line
         node, line = child, child.line
-    return path if line is None else f"{path}:{line}"
+    return 0, line
 
 
 # --- both files ------------------------------------------------------------------------------------------------------
@@ -159,7 +216,7 @@ def merged_settings(project: Project) -> Settings:
         match KEYS[key].setting.project:
             case ProjectMay.NOTHING:
                 hint = f"set it in {user_file} instead"
-                raise SettingsError(f'"{key}" cannot be set by a project', where=where, hint=hint)
+                raise SettingsError(f'"{entry.written}" cannot be set by a project', where=where, hint=hint)
             case ProjectMay.OVERRIDES:
                 values[key] = value
             case ProjectMay.ADDS:
@@ -169,7 +226,7 @@ def merged_settings(project: Project) -> Settings:
                 if cap is None or value <= cap:
                     values[key] = value
                 else:
-                    notices.append(f"{where}: {key} is above your own limit, so your limit applies")
+                    notices.append(f"{where}: {entry.written} is above your own limit, so your limit applies")
     settings = _built(values, tuple(notices), faults)
     known = ("auto", *KINDS, *settings.agents)
     if settings.agent not in known:
@@ -216,10 +273,12 @@ def _added(key: str, users: Any, own: Any) -> Any:
 
 
 def _built(values: Mapping[str, Any], notices: tuple[str, ...] = (), faults: tuple[SettingFault, ...] = ()) -> Settings:
-    tops: dict[str, Any] = {key: value for key, value in values.items() if "." not in key}
-    for section, struct in SECTIONS.items():
-        members = {key.partition(".")[2]: value for key, value in values.items() if key.startswith(f"{section}.")}
-        tops[section] = struct(**members)
+    tops: dict[str, Any] = {}
+    members: dict[str, dict[str, Any]] = {}
+    for key, value in values.items():
+        struct, _, name = KEYS[key].place.rpartition(".")
+        (members.setdefault(struct, {}) if struct else tops)[name] = value
+    tops |= {struct: Settings.__annotations__[struct](**own) for struct, own in members.items()}
     return Settings(**tops, notices=notices, faults=faults)
 
 

@@ -229,7 +229,11 @@ class HostsSettings(Struct, frozen=True):
     ] = Lease()
     unreachable_after: Annotated[
         Duration,
-        Setting("A host counts as unreachable after this long without an answer, and its runs become unknown.", "15s"),
+        Setting(
+            "A host counts as unreachable after this long without an answer, and its runs become unknown.",
+            "15s",
+            former=("hosts.reach",),
+        ),
     ] = 15.0
     keep: Annotated[LongTime, Setting("How long hosts keep runs after delivering their results.", "7d")] = (
         7 * 24 * 3600.0

@@ -1,4 +1,4 @@
-"""Renamed keys of settings and presets: the old name is still read, without a warning."""
+"""Renamed keys of presets: the old name is still read, without a warning."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from ..errors import ContentError
 from .values import is_blank
 from .yaml_tree import Fields
 
-SETTINGS = {"talk": "interactive", "answer_timeout": "reply_timeout", "hosts.reach": "hosts.unreachable_after"}
-"""Old name -> new name, as in a settings file."""
 PRESETS = {
     "talk": "interactive",
     "answer_timeout": "reply_timeout",
@@ -19,23 +17,26 @@ PRESETS = {
 """Old name -> new name, as in the frontmatter of a preset."""
 
 
-def with_new_names(fields: Fields, renamed: Mapping[str, str], section: str = "") -> tuple[Fields, dict[str, str]]:
+def with_new_names(fields: Fields, renamed: Mapping[str, str]) -> tuple[Fields, dict[str, str]]:
     """Return the fields by their new names, and the old names that the file uses, by new name.
 
     Raises ContentError if both names of a key are set.
     """
-    prefix = f"{section}." if section else ""
     pairs, written = dict(fields.pairs), dict[str, str]()
     for old, new in renamed.items():
-        old_name, new_name = old.removeprefix(prefix), new.removeprefix(prefix)
-        if not old.startswith(prefix) or old_name not in pairs:
+        if old not in pairs:
             continue
-        node, other = pairs.pop(old_name), pairs.get(new_name)
+        node, other = pairs.pop(old), pairs.get(new)
         if is_blank(node):
             continue
         if other is not None and not is_blank(other):
-            what = f'"{old}" (line {node.line}) and "{new}" (line {other.line}) are the same key'
-            raise ContentError(what, line=max(node.line, other.line), hint=f'keep "{new}"')
-        pairs[new_name] = node
-        written[new_name] = old_name
+            raise repeated(old, node.line, new, other.line, new)
+        pairs[new] = node
+        written[new] = old
     return Fields(pairs, fields.line), written
+
+
+def repeated(name: str, line: int, other: str, other_line: int, kept: str) -> ContentError:
+    """Return the error of a key that is set under two names."""
+    what = f'"{name}" (line {line}) and "{other}" (line {other_line}) are the same key'
+    return ContentError(what, line=max(line, other_line), hint=f'keep "{kept}"')

@@ -110,7 +110,7 @@ class OwnCommand(Struct, frozen=True):
 
 
 class TmuxSettings(Struct, frozen=True):
-    socket: Annotated[Socket, Setting("Name of the private tmux server.")] = "subdeck"
+    socket: Annotated[Socket, Setting("Name of the private tmux server.", key="advanced.tmux_socket")] = "subdeck"
 
 
 class LimitSettings(Limits, frozen=True):
@@ -162,11 +162,18 @@ class PermissionSettings(Permissions, frozen=True):
 class Inheritance(Struct, frozen=True):
     """How much of a parent's conversation is passed on; only the user decides that."""
 
-    recent_turns: Annotated[Count, Setting("Number of recent turn pairs to pass on.")] = 6
+    recent_turns: Annotated[
+        Count, Setting("Number of recent turn pairs to pass on.", key="parent_context.recent_turns")
+    ] = 6
     tool_output_window: Annotated[
-        CountOrZero, Setting("Number of the newest turns that keep their full tool outputs.")
+        CountOrZero,
+        Setting(
+            "Number of the newest turns that keep their full tool outputs.", key="parent_context.tool_output_window"
+        ),
     ] = 2
-    max_chars: Annotated[Count, Setting("Maximum number of characters to pass on.")] = 24_000
+    max_chars: Annotated[Count, Setting("Maximum number of characters to pass on.", key="parent_context.max_chars")] = (
+        24_000
+    )
 
 
 class Logs(Struct, frozen=True):
@@ -301,168 +308,19 @@ class Settings(Struct, frozen=True, kw_only=True):
         ),
     ] = ()
     """Absolute; the project's first, then the user's. A text is a directory of subdeck presets."""
+    bundled_presets: Annotated[Switch, Setting("Include the presets that come with subdeck.", "", _OVERRIDES)] = False
     trusted: Annotated[
         Texts,
         Setting("Directories whose projects you trust even if another user owns them; * for all.", "[/srv/shop]"),
     ] = ()
-    bundled_presets: Annotated[Switch, Setting("Include the presets that come with subdeck.", "", _OVERRIDES)] = False
     runner: Annotated[
         RunnerKind,
         Setting("How to run agents: process (detached), tmux (in a tmux window) or hosts (on another machine)."),
     ] = RunnerKind.PROCESS
-    tmux: TmuxSettings = TmuxSettings()
-    worktree: Annotated[
-        Begins,
-        Setting(
-            "Default for running in a separate git worktree: true or files (from your current "
-            "files), head (from the last commit) or false.",
-            "",
-            _OVERRIDES,
-        ),
-    ] = WorktreeFrom.NONE
-    worktree_copy: Annotated[
-        Texts,
-        Setting(
-            "Ignored files and directories to copy into each worktree: a name matches anywhere, a "
-            "path starts at the root; * and ? are wildcards. If the file system can share blocks, "
-            "copies use no extra space.",
-            "[.env, node_modules]",
-        ),
-    ] = ()
-    worktree_link: Annotated[
-        Texts,
-        Setting(
-            "The same, but linked instead of copied: the agent's writes there change your own files.",
-            "[.cache/models, data/*.bin]",
-        ),
-    ] = ()
-    worktree_setup: Annotated[
-        tuple[Verbatim, ...],
-        Spelling("a list such as [npm, ci, --prefer-offline]", _argv),
-        Setting(
-            "Command to run in each new worktree before the agent starts, as a list of words (no "
-            "shell). If it fails, the run does not start.",
-            "[npm, ci, --prefer-offline]",
-        ),
-    ] = ()
-    worktree_setup_timeout: Annotated[Duration, Setting("Time limit for worktree_setup.", "10m")] = 600.0
     max_parallel: Annotated[Count, Setting("Maximum number of parallel runs per group.", "", _LOWERS)] = 4
     max_running: Annotated[Count | None, Setting("Maximum number of parallel runs in the project.", "8", _LOWERS)] = (
         None
     )
-    grace_seconds: Annotated[Seconds, Setting("Seconds that a stopped agent has to exit before it is killed.")] = 3.0
-    cgroup: Annotated[
-        Literal["auto", "scope", "off"],
-        Setting(
-            "How to contain a run's processes: auto (its own control group if possible), scope (one "
-            "from systemd-run --user), or off."
-        ),
-    ] = "auto"
-    limits: LimitSettings = LimitSettings()
-    day_budget: Annotated[
-        Dollars | None,
-        Setting(
-            "Daily budget for all runs, in dollars. Once it is used up, each launch needs your confirmation.", "20"
-        ),
-    ] = None
-    project_budget: Annotated[Dollars | None, Setting("Daily budget for one project, in dollars.", "10", _LOWERS)] = (
-        None
-    )
-    project_budgets: Annotated[
-        dict[Directory, Dollars],
-        Spelling('lines of the form "directory: dollars"', dict),
-        Setting("Daily budgets for single projects, by directory, including everything below it.", "{~/src/shop: 5}"),
-    ] = {}
-    prices: Annotated[
-        dict[ModelName, Annotated[PriceSettings, Spelling('"input:" and "output:" below it', dict)]],
-        Spelling('lines of the form "model:" with "input:" and "output:" below each', dict),
-        Setting(
-            "Price of a model in dollars per million tokens, for agents that report no price. "
-            "cache_read and cache_write default to input. * matches any characters.",
-            '{"gpt-5*": {input: 1.25, output: 10, cache_read: 0.125}}',
-        ),
-    ] = {}
-    interactive: Annotated[
-        Switch,
-        Setting(
-            "Agents accept messages and ask questions while they run, if they can. false: "
-            "non-interactive. Presets can override this."
-        ),
-    ] = True
-    permissions: PermissionSettings = PermissionSettings()
-    reply_timeout: Annotated[
-        Duration,
-        Setting(
-            "How long a permission request or question waits for your reply. After that it is "
-            "denied, and the agent continues.",
-            "10m",
-            _LOWERS,
-        ),
-    ] = 600.0
-    idle_timeout: Annotated[
-        Duration,
-        Setting("How long an interrupted agent waits for your message. After that its run ends.", "30m", _LOWERS),
-    ] = 1800.0
-    max_attempts: Annotated[
-        Count,
-        Setting("Maximum number of attempts to get a structured result (with structured_result: true).", "", _LOWERS),
-    ] = 3
-    inherit_context: Annotated[
-        Switch,
-        Setting(
-            "Pass the parent's conversation to the agent, if it is known. Presets can override this.", "", _OVERRIDES
-        ),
-    ] = True
-    expose_isolated: Annotated[
-        Switch,
-        Setting(
-            'Give the delegation tools an "isolated" argument, so that the parent agent decides '
-            "whether to pass its conversation."
-        ),
-    ] = False
-    inheritance: Inheritance = Inheritance()
-    hosts: HostsSettings = HostsSettings()
-    logs: Logs = Logs()
-    theme: Annotated[
-        Theme | None,
-        Setting(
-            "Theme of the app: subdeck-dark, subdeck-light, terminal (the terminal's own colours), "
-            "or a Textual theme such as nord.",
-            "subdeck-light",
-        ),
-    ] = None
-    columns: Annotated[
-        Columns,
-        Setting(
-            "Columns of the app's run list, in order: {names}. The least important columns are hidden on narrow "
-            "screens.",
-            "[state, task, now, age, model, cost]",
-            names=_app_names.column_names,
-        ),
-    ] = ()
-    """Empty for the default columns."""
-    keys: Annotated[
-        dict[ActionName, Key],
-        Spelling('lines of the form "action: key"', dict),
-        Setting("Keys of the app, by action.", '{stop: "ctrl+x"}'),
-    ] = {}
-    """A value may be several keys separated by commas."""
-    diff_pager: Annotated[
-        tuple[Verbatim, ...],
-        Spelling('a list such as [delta, "--paging=always"]', _argv),
-        Setting("Program that shows a patch in the app, which it reads from stdin (default: your pager).", "[delta]"),
-    ] = ()
-    commands: Annotated[
-        dict[Name, Annotated[OwnCommand, Spelling('a "key:" and an "argv:" below it', dict)]],
-        Spelling('lines of the form "name:" with a "key:" and an "argv:" below each', dict),
-        Setting(
-            "Your own commands in the app: key, title, argv (a list of words, no shell; {run_id}, "
-            "{cwd}, {answer_file} and {patch_file} come from the highlighted run), where (deck, "
-            "presets, runs or transcript), and terminal: true for a program that needs the screen.",
-            '{git: {key: "ctrl+g", title: lazygit, argv: [lazygit, -p, "{cwd}"], terminal: true}}',
-        ),
-    ] = {}
-    """By name; the action of each is named `own_` plus that name."""
     checks: Annotated[
         dict[Name, Annotated[tuple[Verbatim, ...], Spelling("a list such as [make, test]", _argv)]],
         Spelling('lines of the form "name: [program, argument]"', dict),
@@ -473,9 +331,201 @@ class Settings(Struct, frozen=True, kw_only=True):
             "{tests: [make, test], types: [npx, tsc, --noEmit]}",
         ),
     ] = {}
-    check_timeout: Annotated[Duration, Setting("Stop a check after this time.", "10m")] = 600.0
+    limits: LimitSettings = LimitSettings()
+    worktree: Annotated[
+        Begins,
+        Setting(
+            "Default for running in a separate git worktree: true or files (from your current "
+            "files), head (from the last commit) or false.",
+            "",
+            _OVERRIDES,
+            key="worktree.default",
+        ),
+    ] = WorktreeFrom.NONE
+    worktree_copy: Annotated[
+        Texts,
+        Setting(
+            "Ignored files and directories to copy into each worktree: a name matches anywhere, a "
+            "path starts at the root; * and ? are wildcards. If the file system can share blocks, "
+            "copies use no extra space.",
+            "[.env, node_modules]",
+            key="worktree.copy",
+        ),
+    ] = ()
+    worktree_link: Annotated[
+        Texts,
+        Setting(
+            "The same, but linked instead of copied: the agent's writes there change your own files.",
+            "[.cache/models, data/*.bin]",
+            key="worktree.link",
+        ),
+    ] = ()
+    worktree_setup: Annotated[
+        tuple[Verbatim, ...],
+        Spelling("a list such as [npm, ci, --prefer-offline]", _argv),
+        Setting(
+            "Command to run in each new worktree before the agent starts, as a list of words (no "
+            "shell). If it fails, the run does not start.",
+            "[npm, ci, --prefer-offline]",
+            key="worktree.setup",
+        ),
+    ] = ()
+    worktree_setup_timeout: Annotated[
+        Duration, Setting("Time limit of the setup command.", "10m", key="worktree.setup_timeout")
+    ] = 600.0
+    day_budget: Annotated[
+        Dollars | None,
+        Setting(
+            "Daily budget for all runs, in dollars. Once it is used up, each launch needs your confirmation.",
+            "20",
+            key="budget.day",
+        ),
+    ] = None
+    project_budget: Annotated[
+        Dollars | None, Setting("Daily budget for one project, in dollars.", "10", _LOWERS, key="budget.project")
+    ] = None
+    project_budgets: Annotated[
+        dict[Directory, Dollars],
+        Spelling('lines of the form "directory: dollars"', dict),
+        Setting(
+            "Daily budgets for single projects, by directory, including everything below it.",
+            "{~/src/shop: 5}",
+            key="budget.projects",
+        ),
+    ] = {}
+    prices: Annotated[
+        dict[ModelName, Annotated[PriceSettings, Spelling('"input:" and "output:" below it', dict)]],
+        Spelling('lines of the form "model:" with "input:" and "output:" below each', dict),
+        Setting(
+            "Price of a model in dollars per million tokens, for agents that report no price. "
+            "cache_read and cache_write default to input. * matches any characters.",
+            '{"gpt-5*": {input: 1.25, output: 10, cache_read: 0.125}}',
+            key="budget.prices",
+        ),
+    ] = {}
+    interactive: Annotated[
+        Switch,
+        Setting(
+            "Agents accept messages and ask questions while they run, if they can. false: "
+            "non-interactive. Presets can override this.",
+            key="interactive.default",
+            former=("talk",),
+        ),
+    ] = True
+    reply_timeout: Annotated[
+        Duration,
+        Setting(
+            "How long a permission request or question waits for your reply. After that it is "
+            "denied, and the agent continues.",
+            "10m",
+            _LOWERS,
+            key="interactive.reply_timeout",
+            former=("answer_timeout",),
+        ),
+    ] = 600.0
+    idle_timeout: Annotated[
+        Duration,
+        Setting(
+            "How long an interrupted agent waits for your message. After that its run ends.",
+            "30m",
+            _LOWERS,
+            key="interactive.idle_timeout",
+        ),
+    ] = 1800.0
+    permissions: PermissionSettings = PermissionSettings()
+    inherit_context: Annotated[
+        Switch,
+        Setting(
+            "Pass the parent's conversation to the agent, if it is known. Presets can override this.",
+            "",
+            _OVERRIDES,
+            key="parent_context.inherit",
+        ),
+    ] = True
+    expose_isolated: Annotated[
+        Switch,
+        Setting(
+            'Give the delegation tools an "isolated" argument, so that the parent agent decides '
+            "whether to pass its conversation.",
+            key="parent_context.expose_isolated",
+        ),
+    ] = False
+    inheritance: Inheritance = Inheritance()
+    hosts: HostsSettings = HostsSettings()
+    theme: Annotated[
+        Theme | None,
+        Setting(
+            "Theme of the app: subdeck-dark, subdeck-light, terminal (the terminal's own colours), "
+            "or a Textual theme such as nord.",
+            "subdeck-light",
+            key="app.theme",
+        ),
+    ] = None
+    columns: Annotated[
+        Columns,
+        Setting(
+            "Columns of the app's run list, in order: {names}. The least important columns are hidden on narrow "
+            "screens.",
+            "[state, task, now, age, model, cost]",
+            names=_app_names.column_names,
+            key="app.columns",
+        ),
+    ] = ()
+    """Empty for the default columns."""
+    keys: Annotated[
+        dict[ActionName, Key],
+        Spelling('lines of the form "action: key"', dict),
+        Setting("Keys of the app, by action.", '{stop: "ctrl+x"}', key="app.keys"),
+    ] = {}
+    """A value may be several keys separated by commas."""
+    diff_pager: Annotated[
+        tuple[Verbatim, ...],
+        Spelling('a list such as [delta, "--paging=always"]', _argv),
+        Setting(
+            "Program that shows a patch in the app, which it reads from stdin (default: your pager).",
+            "[delta]",
+            key="app.diff_pager",
+        ),
+    ] = ()
+    commands: Annotated[
+        dict[Name, Annotated[OwnCommand, Spelling('a "key:" and an "argv:" below it', dict)]],
+        Spelling('lines of the form "name:" with a "key:" and an "argv:" below each', dict),
+        Setting(
+            "Your own commands in the app: key, title, argv (a list of words, no shell; {run_id}, "
+            "{cwd}, {answer_file} and {patch_file} come from the highlighted run), where (deck, "
+            "presets, runs or transcript), and terminal: true for a program that needs the screen.",
+            '{git: {key: "ctrl+g", title: lazygit, argv: [lazygit, -p, "{cwd}"], terminal: true}}',
+            key="app.commands",
+        ),
+    ] = {}
+    """By name; the action of each is named `own_` plus that name."""
     notifications: Notifications = Notifications()
     retention: Retention = Retention()
+    logs: Logs = Logs()
+    max_attempts: Annotated[
+        Count,
+        Setting(
+            "Maximum number of attempts to get a structured result (with structured_result: true).",
+            "",
+            _LOWERS,
+            key="advanced.max_attempts",
+        ),
+    ] = 3
+    check_timeout: Annotated[
+        Duration, Setting("Stop a check after this time.", "10m", key="advanced.check_timeout")
+    ] = 600.0
+    grace_seconds: Annotated[
+        Seconds, Setting("Seconds that a stopped agent has to exit before it is killed.", key="advanced.grace_seconds")
+    ] = 3.0
+    cgroup: Annotated[
+        Literal["auto", "scope", "off"],
+        Setting(
+            "How to contain a run's processes: auto (its own control group if possible), scope (one "
+            "from systemd-run --user), or off.",
+            key="advanced.cgroup",
+        ),
+    ] = "auto"
+    tmux: TmuxSettings = TmuxSettings()
     notices: tuple[str, ...] = ()
     """Not a key: parts of the project's file without effect, and why (a cap above the user's)."""
     faults: tuple[SettingFault, ...] = ()

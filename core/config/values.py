@@ -53,6 +53,13 @@ class Setting(Struct, frozen=True):
     """As written in a file; empty for the default."""
     project: ProjectMay = ProjectMay.NOTHING
     names: Callable[[], Sequence[str]] | None = None
+    key: str = ""
+    """Its group and name in a file, such as `worktree.copy`; empty for the field's own place.
+
+    The field's own place is then an older spelling, which is still read.
+    """
+    former: tuple[str, ...] = ()
+    """Further older spellings, still read."""
 
     @property
     def meaning(self) -> str:

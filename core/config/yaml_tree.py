@@ -50,6 +50,14 @@ class Fields(Struct, frozen=True):
 Node = Text | Items | Fields
 
 
+class RepeatedKey(ContentError):
+    """A mapping has a key twice."""
+
+    def __init__(self, key: str, first: int, line: int) -> None:
+        super().__init__(f'"{key}" appears twice, first on line {first}', line=line)
+        self.key = key
+
+
 def read_text(path: str) -> str:
     """Read a text file of at most `SIZE_LIMIT` bytes, without byte order mark and with `\\n` line ends.
 
@@ -195,7 +203,7 @@ class _Builder:
                 raise ContentError("a key must be plain text", line=line, hint=_QUOTE)
             if key.value in pairs:
                 first = pairs[key.value].line
-                raise ContentError(f'"{key.value}" appears twice, first on line {first}', line=line)
+                raise RepeatedKey(key.value, first, line)
             pairs[key.value] = self._node(next(self._events), depth=depth + 1, line=line)
         return pairs
 

@@ -192,5 +192,5 @@ def _fault(name: str, what: str, hint: str) -> SettingsError:
     from ...core.config.files import place_in_file  # the YAML reader, needed only for a wrong file
 
     is_own = name not in BY_ID and name.startswith(OWN_PREFIX)
-    key = f"commands.{name.removeprefix(OWN_PREFIX)}.key" if is_own else f"keys.{name}"
+    key = f"app.commands.{name.removeprefix(OWN_PREFIX)}.key" if is_own else f"app.keys.{name}"
     return SettingsError(f"{one_line(key, 60)}: {what}", where=place_in_file(key), hint=hint)

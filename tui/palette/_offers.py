@@ -6,9 +6,9 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum
+from itertools import takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
-from ...core.config import renamed
 from ...core.config.files import KEYS, example_of, example_settings, value_of
 from ...core.config.settings import Settings
 from ...core.run.describe import state
@@ -182,17 +182,35 @@ def ready_file(path: str, key: str) -> int:
     return line_of(text, key)
 
 
+_SET, _COMMENTED = "", "# ?"
+_IN_A_GROUP = re.compile(r"\s|#\s{2,}|##|$")
+
+
 def line_of(text: str, key: str) -> int:
-    """Return the number of the line that sets a setting, otherwise of its commented line, otherwise the last."""
-    section, _, name = key.rpartition(".")
-    old = next((old for old, new in renamed.SETTINGS.items() if new == key), key).rpartition(".")[2]
+    """Return the number of the line that sets a setting in any spelling, otherwise of its commented line, otherwise of
+    its group, otherwise the last.
+    """
     lines = text.split("\n")
-    for mark in ("", r"#\s*"):
-        begin = 0
-        if section:
-            begin = next((n + 1 for n, line in enumerate(lines) if re.match(rf"{mark}{section}\s*:", line)), len(lines))
-        indent = r"\s+" if section else ""
-        for number, line in enumerate(lines[begin:], begin + 1):
-            if re.match(rf"{mark}{indent}(?:{re.escape(name)}|{re.escape(old)})\s*:", line):
-                return number
-    return len(text.rstrip("\n").split("\n"))
+    spellings = (key, *KEYS[key].old_names)
+    numbers = [_line_in(lines, mark, spelling) for mark in (_SET, _COMMENTED) for spelling in spellings]
+    return next(filter(None, (*numbers, _head(lines, key.rpartition(".")[0]))), len(text.rstrip("\n").split("\n")))
+
+
+def _line_in(lines: Sequence[str], mark: str, spelling: str) -> int:
+    """Return the number of the line that has a setting in one spelling after this mark; 0 for none."""
+    group, _, name = spelling.rpartition(".")
+    if not group:
+        return _first(lines, rf"{mark}{re.escape(name)}\s*:")
+    begin = _head(lines, group)
+    members = list(takewhile(_IN_A_GROUP.match, lines[begin:])) if begin else []
+    number = _first(members, rf"{mark}\s+{re.escape(name)}\s*:")
+    return begin + number if number else 0
+
+
+def _head(lines: Sequence[str], group: str) -> int:
+    """Return the number of a group's first line; 0 for none."""
+    return _line_in(lines, _SET, group) or _line_in(lines, _COMMENTED, group) if group else 0
+
+
+def _first(lines: Sequence[str], pattern: str) -> int:
+    return next((number for number, line in enumerate(lines, 1) if re.match(pattern, line)), 0)

@@ -1,4 +1,4 @@
-"""Renamed keys of settings and presets: the old name still works, but not together with the new one."""
+"""Older spellings of settings and presets still work, but not together with the present one."""
 
 from __future__ import annotations
 
@@ -6,8 +6,17 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from subdeck.core.config.files import KEYS, merged_settings, user_hosts
-from subdeck.core.config.renamed import PRESETS, SETTINGS
+from subdeck.core.config.files import (
+    GROUPS,
+    KEYS,
+    OLD_NAMES,
+    merged_settings,
+    parse_settings,
+    place_in_file,
+    read_entries,
+    user_hosts,
+)
+from subdeck.core.config.renamed import PRESETS
 from subdeck.core.errors import ContentError, SettingsError
 from subdeck.core.paths import Project, user_settings_file
 from subdeck.core.presets.fields import FIELDS, preset_schema
@@ -18,7 +27,39 @@ from tests.core.command_line import subdeck
 
 pytestmark = pytest.mark.usefixtures("forked_commands")
 
-VALUES = {"talk": "false", "answer_timeout": "5m", "needs": "{gpu: 1}", "finalize": "true", "hosts.reach": "4s"}
+OF_PRESETS = {"talk": "false", "answer_timeout": "5m", "needs": "{gpu: 1}", "finalize": "true"}
+VALUES = {
+    "worktree.default": "head",
+    "worktree.copy": "[.env]",
+    "worktree.link": "[.cache]",
+    "worktree.setup": "[make, deps]",
+    "worktree.setup_timeout": "5m",
+    "budget.day": "7.5",
+    "budget.project": "3",
+    "budget.projects": "{/srv/shop: 5}",
+    "budget.prices": "{m: {input: 1, output: 2}}",
+    "interactive.default": "false",
+    "interactive.reply_timeout": "5m",
+    "interactive.idle_timeout": "6m",
+    "parent_context.inherit": "false",
+    "parent_context.expose_isolated": "true",
+    "parent_context.recent_turns": "3",
+    "parent_context.tool_output_window": "0",
+    "parent_context.max_chars": "1000",
+    "hosts.unreachable_after": "4s",
+    "app.theme": "nord",
+    "app.columns": "[task, cost]",
+    "app.keys": "{stop: ctrl+x}",
+    "app.diff_pager": "[delta]",
+    "app.commands": "{git: {key: ctrl+g, argv: [lazygit]}}",
+    "advanced.max_attempts": "5",
+    "advanced.check_timeout": "4m",
+    "advanced.grace_seconds": "0.5",
+    "advanced.cgroup": "off",
+    "advanced.tmux_socket": "mine",
+}
+"""A value other than the default of each setting with older spellings."""
+OLD = [pytest.param(old, new, id=old) for old, new in OLD_NAMES.items()]
 
 
 def preset(*lines: str) -> Preset:
@@ -37,9 +78,18 @@ def written(key: str, value: str) -> str:
     return f"{section}:\n  {name}: {value}" if section else f"{name}: {value}"
 
 
+def fault_of(text: str) -> ContentError | None:
+    """Return what is wrong with the only value of a settings file."""
+    try:
+        (entry,) = read_entries(parse_settings(text))
+    except ContentError as error:
+        return error
+    return entry.fault
+
+
 def test_the_names_are_those_of_the_tables() -> None:
     """The new names are keys, also in the schema, and the old ones are not."""
-    assert set(SETTINGS.values()) <= set(KEYS) and KEYS.keys().isdisjoint(SETTINGS)
+    assert set(OLD_NAMES.values()) == set(VALUES) and KEYS.keys().isdisjoint(OLD_NAMES)
     assert set(PRESETS.values()) <= set(FIELDS) and FIELDS.keys().isdisjoint(PRESETS)
     assert preset_schema()["properties"].keys().isdisjoint(PRESETS)
 
@@ -47,8 +97,8 @@ def test_the_names_are_those_of_the_tables() -> None:
 @pytest.mark.parametrize(("old", "new"), PRESETS.items())
 def test_an_old_key_of_a_preset(old: str, new: str) -> None:
     """A preset with a key's old name is the same preset, without a warning."""
-    read = preset(f"{old}: {VALUES[old]}")
-    assert preset(f"{new}: {VALUES[old]}") == read
+    read = preset(f"{old}: {OF_PRESETS[old]}")
+    assert preset(f"{new}: {OF_PRESETS[old]}") == read
     assert () == read.warnings
     assert preset() != read
 
@@ -57,39 +107,99 @@ def test_an_old_key_of_a_preset(old: str, new: str) -> None:
 def test_both_keys_of_a_preset(old: str, new: str) -> None:
     """A preset with both names of a key is refused, with both lines. An empty one does not count."""
     with pytest.raises(ContentError, match=rf'"{old}" \(line 5\) and "{new}" \(line 4\) are the same key') as refused:
-        preset(f"{new}: {VALUES[old]}", f"{old}: {VALUES[old]}")
+        preset(f"{new}: {OF_PRESETS[old]}", f"{old}: {OF_PRESETS[old]}")
     assert 5 == refused.value.line
-    assert preset(f"{new}: {VALUES[old]}") == preset(f"{new}: {VALUES[old]}", f"{old}:")
-    assert preset(f"{new}: {VALUES[old]}") == preset(f"{new}:", f"{old}: {VALUES[old]}")
+    assert preset(f"{new}: {OF_PRESETS[old]}") == preset(f"{new}: {OF_PRESETS[old]}", f"{old}:")
+    assert preset(f"{new}: {OF_PRESETS[old]}") == preset(f"{new}:", f"{old}: {OF_PRESETS[old]}")
 
 
-@pytest.mark.parametrize(("old", "new"), SETTINGS.items())
+def test_every_moved_setting_has_its_flat_name() -> None:
+    """Each setting that a group has now is also read under its place in `Settings`, which was its name before."""
+    for name, key in KEYS.items():
+        assert name == key.place or OLD_NAMES[key.place] == name
+    assert {"worktree", "worktree_copy", "day_budget", "reply_timeout", "theme", "tmux.socket"} <= set(OLD_NAMES)
+
+
+@pytest.mark.parametrize(("old", "new"), OLD)
 def test_an_old_setting(old: str, new: str, project_dir: Path) -> None:
-    """A settings file with a key's old name has the same effect, without a notice."""
-    read = settings(written(old, VALUES[old]), project_dir)
+    """A settings file with a setting's older spelling has the same effect, without a notice."""
+    read = settings(written(old, VALUES[new]), project_dir)
     hosts = user_hosts()
-    assert settings(written(new, VALUES[old]), project_dir) == read
+    assert settings(written(new, VALUES[new]), project_dir) == read
     assert user_hosts() == hosts
     assert settings("", project_dir) != read
-    assert [] == list(read["notices"])  # type: ignore[call-overload]
+    assert ([], []) == (list(read["notices"]), list(read["faults"]))  # type: ignore[call-overload]
 
 
-@pytest.mark.parametrize(("old", "new"), SETTINGS.items())
+def test_all_old_settings_at_once(project_dir: Path) -> None:
+    """A file with only older spellings has the values of the file with only present ones."""
+    tops = {old: new for old, new in OLD_NAMES.items() if old not in ("talk", "answer_timeout")}
+    groups: dict[str, list[str]] = {}
+    for old, new in tops.items():
+        group, _, name = old.rpartition(".")
+        groups.setdefault(group, []).append(f"{name}: {VALUES[new]}")
+    lines = [*groups.pop(""), *(f"{group}: {{{', '.join(members)}}}" for group, members in groups.items())]
+    read = settings("\n".join(lines), project_dir)
+    groups = {}
+    for name, value in VALUES.items():
+        groups.setdefault(name.partition(".")[0], []).append(f"  {name.partition('.')[2]}: {value}")
+    assert read == settings("\n".join("\n".join((f"{group}:", *own)) for group, own in groups.items()), project_dir)
+
+
+@pytest.mark.parametrize(("old", "new"), [each for each in OLD if each.id not in GROUPS])
 def test_both_settings(old: str, new: str, project_dir: Path) -> None:
-    """A settings file with both names of a key is refused, with both lines."""
-    both = f"{written(new, VALUES[old])}\n{written(old, VALUES[old]).rpartition(chr(10))[2]}"
-    first = 2 if "." in new else 1
-    with pytest.raises(SettingsError, match=rf'"{old}" \(line {first + 1}\) and "{new}" \(line {first}\)') as refused:
+    """A settings file with two spellings of a setting is refused, with both lines. A blank one does not count."""
+    name, value = new.rpartition(".")[2], VALUES[new]
+    if old.partition(".")[0] == new.partition(".")[0]:
+        both = f"{written(new, value)}\n  {old.rpartition('.')[2]}: {value}"
+    else:
+        both = f"{written(new, value)}\n{written(old, value)}"
+    last = both.count("\n") + 1
+    with pytest.raises(
+        SettingsError, match=rf'"{old}" \(line {last}\) and "{new}" \(line 2\) are the same key'
+    ) as refused:
         settings(both, project_dir)
-    assert refused.value.where.endswith(f":{first + 1}")
+    assert refused.value.where.endswith(f":{last}")
+    assert f'keep "{new}"' == refused.value.hint
+    assert settings(written(old, value), project_dir) == settings(
+        both.replace(f"  {name}: {value}", f"  {name}:", 1), project_dir
+    )
 
 
-def test_a_wrong_value_is_named_as_written(project_dir: Path) -> None:
+@pytest.mark.parametrize("old", [each.id for each in OLD if each.id in GROUPS])
+def test_a_single_value_beside_its_group(old: str, project_dir: Path) -> None:
+    """A single value and a group of the same name are refused with both lines, and a way to write them together."""
+    new = OLD_NAMES[old]
+    with pytest.raises(SettingsError, match=rf'"{old}" appears twice, first on line 1') as refused:
+        settings(f"{old}: {VALUES[new]}\n{written(new, VALUES[new])}", project_dir)
+    assert refused.value.where.endswith(":2")
+    assert 'a single value goes below it as "default:"' in refused.value.hint
+
+
+def test_two_old_spellings(project_dir: Path) -> None:
+    """Two older spellings of a setting are refused; the hint has the present one."""
+    with pytest.raises(SettingsError, match=r'"talk" \(line 1\) and "interactive" \(line 2\)') as refused:
+        settings("talk: true\ninteractive: false\n", project_dir)
+    assert 'keep "interactive.default"' == refused.value.hint
+
+
+def test_the_place_of_a_setting(project_dir: Path) -> None:
+    """A part of a setting is found in the user's file in either spelling, or else the nearest key above it."""
+    path = user_settings_file()
+    settings("runner: process\nkeys:\n  stop: x\n  kill: y\napp:\n  theme: nord\n", project_dir)
+    keys = ("app.keys.kill", "app.theme", "app.columns", "app.keys.launch", "budget.day")
+    assert [f"{path}:4", f"{path}:6", f"{path}:5", f"{path}:2", path] == [place_in_file(key) for key in keys]
+
+
+def test_a_wrong_value_is_named_as_written() -> None:
     """A wrong value is reported with the name in the file."""
     with pytest.raises(ContentError, match=r"^talk: "):
         preset("talk: maybe")
-    with pytest.raises(SettingsError, match=r"hosts\.reach: "):
-        settings("hosts: {reach: soon}", project_dir)
+    for old, new in OLD_NAMES.items():
+        for name in (old, new):
+            fault = fault_of(written(name, "[[wrong]]"))
+            assert fault is not None and fault.what.startswith(f"{name}: ")
+            assert fault.line == name.count(".") + 1
 
 
 def test_each_file_has_its_own_names(project_dir: Path) -> None:
@@ -107,6 +217,7 @@ def test_documents_keep_the_old_names(project_dir: Path) -> None:
         "---\nname: x\ndescription: d\ninteractive: false\nreply_timeout: 5\nrequires: {gpu: 1}\n---\n"
     )
     shown = subdeck("settings", "--json", cwd=project_dir).document["settings"]
-    assert {new: shown[new] for new in SETTINGS.values()} == {new: shown[old] for old, new in SETTINGS.items()}
+    assert {new: shown[new] for new in OLD_NAMES.values()} == {new: shown[old] for old, new in OLD_NAMES.items()}
+    assert set(shown) == {*KEYS, *OLD_NAMES}
     (read,) = subdeck("presets", "x", "--json", cwd=project_dir).document["presets"]
     assert (False, 5, {"gpu": 1}, False) == (read["talk"], read["answerTimeout"], read["needs"], read["finalize"])

@@ -184,8 +184,13 @@ def test_a_file_of_another_editor(project: Project, user_file: Path) -> None:
     ("text", "line", "what", "hint"),
     [
         ("theme: x\nmax_paralel: 3\n", 2, '"max_paralel" is not a setting', "max_parallel"),
-        ("tmux:\n  soket: x\n", 2, '"tmux.soket" is not a setting', "tmux.socket"),
-        ("qqqq: 1\n", 1, '"qqqq" is not a setting', "known here: agent, agents, bundled_presets"),
+        ("tmux:\n  soket: x\n", 2, '"tmux.soket" is not a setting', "did you mean advanced.tmux_socket?"),
+        (
+            "qqqq: 1\n",
+            1,
+            '"qqqq" is not a setting',
+            "known here: advanced, agent, agents, app, budget, bundled_presets",
+        ),
         ("logs: {zz: 1}\n", 1, '"logs.zz" is not a setting', "known here: stdout_mb, stderr_mb"),
         ("roles: [fast]\n", 1, "roles: expected lines of the form", ""),
         ("roles:\n  fast:\n", 2, "roles.fast: expected a model such as provider/id but found nothing", ""),
@@ -195,7 +200,12 @@ def test_a_file_of_another_editor(project: Project, user_file: Path) -> None:
         ("roles: {fast: @x}\n", 1, "cannot start any token", '"@x"'),
         ("bundled_presets: sure\n", 1, 'bundled_presets: expected true or false but found "sure"', ""),
         ("inherit_context: 2\n", 1, "inherit_context: expected true or false", ""),
-        ("expose_isolatd: true\n", 1, '"expose_isolatd" is not a setting', "expose_isolated"),
+        (
+            "expose_isolatd: true\n",
+            1,
+            '"expose_isolatd" is not a setting',
+            "did you mean parent_context.expose_isolated?",
+        ),
         (
             "inheritance: {recent_turns: 0}\n",
             1,
@@ -213,7 +223,7 @@ def test_a_file_of_another_editor(project: Project, user_file: Path) -> None:
             "inheritance: {recentTurns: 6}\n",
             1,
             '"inheritance.recentTurns" is not a setting',
-            "inheritance.recent_turns",
+            "did you mean parent_context.recent_turns?",
         ),
         (
             "inheritance: 6\n",

@@ -113,7 +113,7 @@ def test_key_that_cannot_be_had_is_an_error(command: OwnCommand, what: str) -> N
     """A key that is already used is an error at the start, with the command and the key's other meaning."""
     with pytest.raises(SettingsError, match=what) as error:
         with_own_keys({}, own_actions({"mine": command}))
-    assert error.value.what.startswith("commands.mine.key: ")
+    assert error.value.what.startswith("app.commands.mine.key: ")
 
 
 def test_settings_of_the_user_only(project_dir: Path) -> None:

@@ -68,7 +68,7 @@ def test_what_cannot_be_is_refused(keys: dict[str, str], words: str) -> None:
     with pytest.raises(SettingsError) as caught:
         with_own_keys(keys)
     assert words in str(caught.value)
-    assert caught.value.what.startswith("keys.")
+    assert caught.value.what.startswith("app.keys.")
     assert caught.value.where.endswith("config.yaml")
 
 
@@ -79,7 +79,7 @@ def test_a_wrong_key_is_named_with_its_line(home: Path) -> None:
     path.write_text("theme: nord\nkeys:\n  kill: K\n  stop: d\n")
     with pytest.raises(SettingsError) as caught:
         with_own_keys({"kill": "K", "stop": "d"})
-    assert (f"{path}:4", True) == (caught.value.where, caught.value.what.startswith("keys.stop: "))
+    assert (f"{path}:4", True) == (caught.value.where, caught.value.what.startswith("app.keys.stop: "))
 
 
 @pytest.mark.parametrize(

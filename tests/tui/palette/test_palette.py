@@ -161,12 +161,16 @@ def test_every_setting_is_offered() -> None:
 
 
 def test_the_line_of_a_setting(tmp_path: Path) -> None:
-    """A setting's own line is found before a commented one; a missing setting is written at the end."""
-    text = "# grace_seconds: 3\nlimits:\n  stall: 10m\n\ngrace_seconds: 5\nlogs:\n  mb: 1\n"
-    assert (line_of(text, "grace_seconds"), line_of(text, "limits.stall"), line_of(text, "theme")) == (5, 3, 7)
+    """A setting's own line is found in any spelling before a commented one; a missing setting is added to its group."""
+    text = "# grace_seconds: 3\nlimits:\n  stall: 10m\n\ngrace_seconds: 5\n# logs:\n#   stdout_mb: 1\n# copy: 2\n"
+    keys = ("advanced.grace_seconds", "limits.stall", "limits.timeout", "logs.stdout_mb", "app.theme")
+    assert [5, 3, 2, 7, 8] == [line_of(text, key) for key in keys]
+    grouped = "# worktree:\n##  what\n#   copy: [a]\nretention:\n  # days: 3\n  keep: 4\nkeep: 5\nworktree_link: [b]\n"
+    keys = ("worktree.copy", "worktree.link", "worktree.setup", "retention.keep")
+    assert [3, 8, 1, 6] == [line_of(grouped, key) for key in keys]
     example = example_settings()
     for key in KEYS:
         assert f"{key.rpartition('.')[2]}:" in example.split("\n")[line_of(example, key) - 1]
     path = str(tmp_path / "new" / "settings.yml")
-    assert ready_file(path, "theme") == line_of(example, "theme")
+    assert ready_file(path, "app.theme") == line_of(example, "app.theme")
     assert Path(path).read_text() == example
