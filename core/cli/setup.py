@@ -72,7 +72,11 @@ class EffectiveSettings(Document, frozen=True):
     "subdeck settings",
     "subdeck settings --example > config.yaml",
 )
-@click.option("--example", is_flag=True, help="Print an example settings file: every key explained and commented out.")
+@click.option(
+    "--example",
+    is_flag=True,
+    help="Print an example settings file: the most used settings, explained and commented out.",
+)
 def settings(example: bool) -> Output[EffectiveSettings] | None:
     """Show the effective settings here, and the files that they come from."""
     from ..config.files import KEYS, OLD_NAMES, example_settings, value_of

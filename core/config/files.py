@@ -291,10 +291,11 @@ def user_hosts() -> HostsSettings:
 # --- the example -----------------------------------------------------------------------------------------------------
 
 _HEAD = (
-    "## Settings of subdeck. Your file: ~/.config/subdeck/config.yaml (or below "
+    "## The most used settings of subdeck. Your file: ~/.config/subdeck/config.yaml (or below "
     "XDG_CONFIG_HOME, if set).\n## A project's file: .pi/subagents/config.yaml, for the "
     "settings marked with [project: ...].\n## Both are read at start and again at each "
-    'launch. Remove "# " before a line to set it.\n'
+    'launch. To set a line, remove "# " before it and before its group.\n'
+    "## subdeck settings prints every setting; docs/reference/settings.md explains them.\n"
 )
 
 _PROJECT = {
@@ -306,7 +307,7 @@ _PROJECT = {
 
 
 def example_settings() -> str:
-    """Return a settings file's text with every setting commented out."""
+    """Return a settings file's text with the most used settings commented out, by group."""
     return _HEAD + "\n".join(_lines()) + "\n"
 
 
@@ -321,11 +322,13 @@ def example_of(key: str) -> str:
 def _lines() -> Iterator[str]:
     last = ""
     for key, entry in KEYS.items():
-        section, _, name = key.rpartition(".")
-        if not section or section != last:
+        if entry.setting.is_rare:
+            continue
+        group, _, name = key.rpartition(".")
+        if not group or group != last:
             yield ""
-        if section and section != last:
-            yield f"# {section}:"
+        if group and group != last:
+            yield f"# {group}:"
         yield f"## {entry.setting.meaning}{_PROJECT[entry.setting.project]}"
-        yield f"# {'  ' if section else ''}{name}: {example_of(key)}"
-        last = section
+        yield f"# {'  ' if group else ''}{name}: {example_of(key)}"
+        last = group

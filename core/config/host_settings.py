@@ -186,6 +186,7 @@ class HostsSettings(Struct, frozen=True):
         Setting(
             "TLS certificates for the scheduler (created by subdeck hosts keys), relative to this file.",
             "{ca: hosts/ca.pem, cert: hosts/me.pem, key: hosts/me.key}",
+            is_rare=True,
         ),
     ] = TlsFiles()
     ssh: Annotated[
@@ -194,7 +195,7 @@ class HostsSettings(Struct, frozen=True):
         Setting("Hosts to reach over ssh. subdeck must be installed on each.", "[me@h1, me@h2]"),
     ] = ()
     ssh_slots: Annotated[
-        Count, Setting("Maximum number of parallel runs on each ssh host, unless the host sets its own.")
+        Count, Setting("Maximum number of parallel runs on each ssh host, unless the host sets its own.", is_rare=True)
     ] = 4
     env: Annotated[
         tuple[Variable, ...],
@@ -216,6 +217,7 @@ class HostsSettings(Struct, frozen=True):
             "With code: git, the project directories to send to hosts. Empty: all.",
             "[src, docs]",
             ProjectMay.OVERRIDES,
+            is_rare=True,
         ),
     ] = ()
     lease: Annotated[
@@ -225,6 +227,7 @@ class HostsSettings(Struct, frozen=True):
             "How long a run continues after losing contact: with the subdeck process on its host "
             "(agent), and with you (operator).",
             "{agent: 15m, operator: 24h}",
+            is_rare=True,
         ),
     ] = Lease()
     unreachable_after: Annotated[
@@ -233,25 +236,30 @@ class HostsSettings(Struct, frozen=True):
             "A host counts as unreachable after this long without an answer, and its runs become unknown.",
             "15s",
             former=("hosts.reach",),
+            is_rare=True,
         ),
     ] = 15.0
-    keep: Annotated[LongTime, Setting("How long hosts keep runs after delivering their results.", "7d")] = (
-        7 * 24 * 3600.0
-    )
-    keep_unused: Annotated[LongTime, Setting("How long hosts keep a repository's files after its last run.", "30d")] = (
-        30 * 24 * 3600.0
-    )
+    keep: Annotated[
+        LongTime, Setting("How long hosts keep runs after delivering their results.", "7d", is_rare=True)
+    ] = 7 * 24 * 3600.0
+    keep_unused: Annotated[
+        LongTime, Setting("How long hosts keep a repository's files after its last run.", "30d", is_rare=True)
+    ] = 30 * 24 * 3600.0
     max_running: Annotated[
-        Count | None, Setting("Maximum number of parallel runs of the project on hosts.", "16", ProjectMay.LOWERS)
+        Count | None,
+        Setting("Maximum number of parallel runs of the project on hosts.", "16", ProjectMay.LOWERS, is_rare=True),
     ] = None
     relay_secrets: Annotated[
         Switch,
-        Setting("Allow prompts and variables to pass through the scheduler if a host cannot be reached directly."),
+        Setting(
+            "Allow prompts and variables to pass through the scheduler if a host cannot be reached directly.",
+            is_rare=True,
+        ),
     ] = False
     attach: Annotated[
         dict[HostName, SshHost],
         Spelling('lines of the form "host: me@address"', dict),
-        Setting("ssh addresses of cluster hosts, for attaching to their runs.", "{h1: me@h1}"),
+        Setting("ssh addresses of cluster hosts, for attaching to their runs.", "{h1: me@h1}", is_rare=True),
     ] = {}
 
     @property

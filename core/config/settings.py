@@ -110,7 +110,9 @@ class OwnCommand(Struct, frozen=True):
 
 
 class TmuxSettings(Struct, frozen=True):
-    socket: Annotated[Socket, Setting("Name of the private tmux server.", key="advanced.tmux_socket")] = "subdeck"
+    socket: Annotated[Socket, Setting("Name of the private tmux server.", key="advanced.tmux_socket", is_rare=True)] = (
+        "subdeck"
+    )
 
 
 class LimitSettings(Limits, frozen=True):
@@ -163,26 +165,28 @@ class Inheritance(Struct, frozen=True):
     """How much of a parent's conversation is passed on; only the user decides that."""
 
     recent_turns: Annotated[
-        Count, Setting("Number of recent turn pairs to pass on.", key="parent_context.recent_turns")
+        Count, Setting("Number of recent turn pairs to pass on.", key="parent_context.recent_turns", is_rare=True)
     ] = 6
     tool_output_window: Annotated[
         CountOrZero,
         Setting(
-            "Number of the newest turns that keep their full tool outputs.", key="parent_context.tool_output_window"
+            "Number of the newest turns that keep their full tool outputs.",
+            key="parent_context.tool_output_window",
+            is_rare=True,
         ),
     ] = 2
-    max_chars: Annotated[Count, Setting("Maximum number of characters to pass on.", key="parent_context.max_chars")] = (
-        24_000
-    )
+    max_chars: Annotated[
+        Count, Setting("Maximum number of characters to pass on.", key="parent_context.max_chars", is_rare=True)
+    ] = 24_000
 
 
 class Logs(Struct, frozen=True):
-    stdout_mb: Annotated[Megabytes, Setting("Maximum size of an agent's saved stdout, in megabytes.", "", _LOWERS)] = (
-        64.0
-    )
-    stderr_mb: Annotated[Megabytes, Setting("Maximum size of an agent's saved stderr, in megabytes.", "", _LOWERS)] = (
-        8.0
-    )
+    stdout_mb: Annotated[
+        Megabytes, Setting("Maximum size of an agent's saved stdout, in megabytes.", "", _LOWERS, is_rare=True)
+    ] = 64.0
+    stderr_mb: Annotated[
+        Megabytes, Setting("Maximum size of an agent's saved stderr, in megabytes.", "", _LOWERS, is_rare=True)
+    ] = 8.0
 
     events_mb: Annotated[
         Megabytes,
@@ -190,6 +194,7 @@ class Logs(Struct, frozen=True):
             "Maximum size of a run's saved events, in megabytes. The last text and the result are always kept.",
             "",
             _LOWERS,
+            is_rare=True,
         ),
     ] = 256.0
     transcript_mb: Annotated[
@@ -198,6 +203,7 @@ class Logs(Struct, frozen=True):
             "Maximum size of a run's saved transcript, in megabytes. The last text and the result are always kept.",
             "",
             _LOWERS,
+            is_rare=True,
         ),
     ] = 64.0
 
@@ -217,7 +223,7 @@ class Notifications(Struct, frozen=True):
             "osc9",
         ),
     ] = "off"
-    title: Annotated[Switch, Setting("Show the number of running runs in the terminal's title.")] = True
+    title: Annotated[Switch, Setting("Show the number of running runs in the terminal's title.", is_rare=True)] = True
 
 
 class Retention(Struct, frozen=True):
@@ -311,7 +317,11 @@ class Settings(Struct, frozen=True, kw_only=True):
     bundled_presets: Annotated[Switch, Setting("Include the presets that come with subdeck.", "", _OVERRIDES)] = False
     trusted: Annotated[
         Texts,
-        Setting("Directories whose projects you trust even if another user owns them; * for all.", "[/srv/shop]"),
+        Setting(
+            "Directories whose projects you trust even if another user owns them; * for all.",
+            "[/srv/shop]",
+            is_rare=True,
+        ),
     ] = ()
     runner: Annotated[
         RunnerKind,
@@ -337,7 +347,7 @@ class Settings(Struct, frozen=True, kw_only=True):
         Setting(
             "Default for running in a separate git worktree: true or files (from your current "
             "files), head (from the last commit) or false.",
-            "",
+            "files",
             _OVERRIDES,
             key="worktree.default",
         ),
@@ -371,7 +381,7 @@ class Settings(Struct, frozen=True, kw_only=True):
         ),
     ] = ()
     worktree_setup_timeout: Annotated[
-        Duration, Setting("Time limit of the setup command.", "10m", key="worktree.setup_timeout")
+        Duration, Setting("Time limit of the setup command.", "10m", key="worktree.setup_timeout", is_rare=True)
     ] = 600.0
     day_budget: Annotated[
         Dollars | None,
@@ -391,6 +401,7 @@ class Settings(Struct, frozen=True, kw_only=True):
             "Daily budgets for single projects, by directory, including everything below it.",
             "{~/src/shop: 5}",
             key="budget.projects",
+            is_rare=True,
         ),
     ] = {}
     prices: Annotated[
@@ -448,6 +459,7 @@ class Settings(Struct, frozen=True, kw_only=True):
             'Give the delegation tools an "isolated" argument, so that the parent agent decides '
             "whether to pass its conversation.",
             key="parent_context.expose_isolated",
+            is_rare=True,
         ),
     ] = False
     inheritance: Inheritance = Inheritance()
@@ -485,6 +497,7 @@ class Settings(Struct, frozen=True, kw_only=True):
             "Program that shows a patch in the app, which it reads from stdin (default: your pager).",
             "[delta]",
             key="app.diff_pager",
+            is_rare=True,
         ),
     ] = ()
     commands: Annotated[
@@ -509,13 +522,17 @@ class Settings(Struct, frozen=True, kw_only=True):
             "",
             _LOWERS,
             key="advanced.max_attempts",
+            is_rare=True,
         ),
     ] = 3
     check_timeout: Annotated[
-        Duration, Setting("Stop a check after this time.", "10m", key="advanced.check_timeout")
+        Duration, Setting("Stop a check after this time.", "10m", key="advanced.check_timeout", is_rare=True)
     ] = 600.0
     grace_seconds: Annotated[
-        Seconds, Setting("Seconds that a stopped agent has to exit before it is killed.", key="advanced.grace_seconds")
+        Seconds,
+        Setting(
+            "Seconds that a stopped agent has to exit before it is killed.", key="advanced.grace_seconds", is_rare=True
+        ),
     ] = 3.0
     cgroup: Annotated[
         Literal["auto", "scope", "off"],
@@ -523,6 +540,7 @@ class Settings(Struct, frozen=True, kw_only=True):
             "How to contain a run's processes: auto (its own control group if possible), scope (one "
             "from systemd-run --user), or off.",
             key="advanced.cgroup",
+            is_rare=True,
         ),
     ] = "auto"
     tmux: TmuxSettings = TmuxSettings()

@@ -60,6 +60,8 @@ class Setting(Struct, frozen=True):
     """
     former: tuple[str, ...] = ()
     """Further older spellings, still read."""
+    is_rare: bool = False
+    """Whether it is missing from the example file."""
 
     @property
     def meaning(self) -> str:

@@ -5,11 +5,20 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from itertools import groupby
 from pathlib import Path
 
 import pytest
 from msgspec import structs
-from subdeck.core.config.files import KEYS, example_of, example_settings, read_entries, value_of
+from subdeck.core.config.files import (
+    GROUPS,
+    KEYS,
+    example_of,
+    example_settings,
+    parse_settings,
+    read_entries,
+    value_of,
+)
 from subdeck.core.config.settings import (
     AgentSettings,
     Inheritance,
@@ -23,7 +32,6 @@ from subdeck.core.config.settings import (
 )
 from subdeck.core.config.values import ProjectMay
 from subdeck.core.config.workspace import load_settings
-from subdeck.core.config.yaml_tree import parse_mapping
 from subdeck.core.engine import Engine
 from subdeck.core.errors import SettingsError
 from subdeck.core.paths import Project
@@ -223,7 +231,7 @@ def test_a_file_of_another_editor(project: Project, user_file: Path) -> None:
             "inheritance: {recentTurns: 6}\n",
             1,
             '"inheritance.recentTurns" is not a setting',
-            "did you mean parent_context.recent_turns?",
+            "did you mean parent_context.recent_turns",
         ),
         (
             "inheritance: 6\n",
@@ -529,21 +537,38 @@ def uncommented(example: str) -> str:
     return "\n".join(line.removeprefix("# ") for line in example.splitlines() if not line.startswith("##"))
 
 
-def test_the_example_has_every_key(project: Project, user_file: Path) -> None:
-    """The example changes nothing as printed. Without its comment signs, it is a valid file with every key."""
+def test_the_example_has_the_most_used_keys(project: Project, user_file: Path) -> None:
+    """The example changes nothing as printed. Without its comment signs, it is a valid file with the most used keys."""
     example = example_settings()
     user_file.write_text(example)
     assert Settings() == load_settings(project)
 
     user_file.write_text(uncommented(example))
     load_settings(project)
-    assert list(KEYS) == [entry.key for entry in read_entries(parse_mapping(uncommented(example)))]
+    entries = list(read_entries(parse_settings(uncommented(example))))
+    assert [name for name, key in KEYS.items() if not key.setting.is_rare] == [entry.written for entry in entries]
 
 
-def test_the_example_explains_every_key() -> None:
+def test_the_example_is_short() -> None:
+    """The example has at most 45 settings, and none of those for advanced users."""
+    entries = list(read_entries(parse_settings(uncommented(example_settings()))))
+    assert len(entries) <= 45
+    assert {"agent", "worktree.copy", "app.keys"} <= {entry.key for entry in entries}
+    assert [] == [entry.key for entry in entries if entry.key.startswith("advanced.")]
+
+
+def test_groups_are_not_scattered() -> None:
+    """The settings of a group follow each other, after those without a group."""
+    groups = [group for group, _ in groupby(name.partition(".")[0] if "." in name else "" for name in KEYS)]
+    assert ["", *GROUPS] == groups
+
+
+def test_the_example_explains_its_keys() -> None:
     """Each key has a sentence above it, and the keys for projects are marked."""
     lines = example_settings().splitlines()
     for name, key in KEYS.items():
+        if key.setting.is_rare:
+            continue
         at = next(i for i, line in enumerate(lines) if line.startswith(f"## {key.setting.meaning}"))
         assert lines[at + 1].startswith("# ")
         assert f"{name.rpartition('.')[2]}: {example_of(name)}" in lines[at + 1]

@@ -23,25 +23,17 @@ HEADS = ("Key", "Value", "Default", "In a project", "Description")
 
 def page() -> str:
     parts: list[str] = []
-    for section, keys in groupby(KEYS, key=lambda key: key.partition(".")[0] if "." in key else ""):
-        parts.append(f"## {markdown.code(section) if section else 'Settings'}\n\n{_table(list(keys))}")
+    for group, keys in groupby(KEYS, key=lambda key: key.partition(".")[0] if "." in key else ""):
+        parts.append(f"## {markdown.code(group) if group else 'Settings without a group'}\n\n{_table(list(keys))}")
     return markdown.page(
         "Settings",
         "Look up a key of the settings files. Your own file is `~/.config/subdeck/config.yaml` (below"
         " `XDG_CONFIG_HOME` if it is set). A project's file is `.pi/subagents/config.yaml`; it may only set the keys"
-        " whose column “In a project” allows it. `subdeck settings --example` prints a file with every key commented"
-        " out, `subdeck settings` the effective values.",
-        *_merged(parts),
+        " whose column “In a project” allows it. `subdeck settings --example` prints a file with the most used keys"
+        " commented out, `subdeck settings` the effective values of all.",
+        "A key such as `worktree.copy` belongs to a group. In the file, write `copy:` below `worktree:`, indented.",
+        *parts,
     )
-
-
-def _merged(parts: list[str]) -> list[str]:
-    """Join the tables of keys without a section, which are separated by sections."""
-    head = "## Settings\n\n"
-    plain = [part for part in parts if part.startswith(head)]
-    rows = [line for part in plain for line in part.removeprefix(head).splitlines()[2:]]
-    first = "\n".join((*plain[0].splitlines()[:4], *rows))
-    return [first, *(part for part in parts if part not in plain)]
 
 
 def _table(keys: list[str]) -> str:

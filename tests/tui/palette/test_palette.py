@@ -169,8 +169,10 @@ def test_the_line_of_a_setting(tmp_path: Path) -> None:
     keys = ("worktree.copy", "worktree.link", "worktree.setup", "retention.keep")
     assert [3, 8, 1, 6] == [line_of(grouped, key) for key in keys]
     example = example_settings()
-    for key in KEYS:
-        assert f"{key.rpartition('.')[2]}:" in example.split("\n")[line_of(example, key) - 1]
+    for name, key in KEYS.items():
+        line = example.split("\n")[line_of(example, name) - 1]
+        assert key.setting.is_rare or f"{name.rpartition('.')[2]}:" in line
+    assert "# hosts:" == example.split("\n")[line_of(example, "hosts.tls") - 1]
     path = str(tmp_path / "new" / "settings.yml")
     assert ready_file(path, "app.theme") == line_of(example, "app.theme")
     assert Path(path).read_text() == example
