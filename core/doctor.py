@@ -15,19 +15,20 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from . import __version__, paths, trust
+from . import __version__, paths, settings_check, trust
 from .agent_kinds import KINDS, AgentKind
 from .agents.agent import AgentChoice
 from .agents.choice import AUTO, choose_agent, credentials_of, installed_agents, usual_model
 from .agents.loader import launching_side
 from .agents.program import version_numbers
 from .config.settings import Settings
-from .config.workspace import Workspace, load_settings
-from .errors import AgentUnavailable, SettingsError, SubdeckError
+from .config.workspace import Workspace
+from .errors import AgentUnavailable, SubdeckError
 from .launch.preview import obstacles
 from .presets.catalog import discover
 from .run.describe import size_text
 from .run.signature import check_key
+from .settings_check import Severity
 from .system import cgroup, files, processes
 from .text.plain import one_line
 from .text.shell import shell_word
@@ -59,12 +60,8 @@ def examine(cwd: str | None = None) -> tuple[Check, ...]:
     """Run all checks, as for a launch from `cwd` (default: the current directory)."""
     where = os.path.abspath(cwd or os.getcwd())
     project = trust.find_project(where)
-    try:
-        settings = load_settings(project)
-        setup = _settings(project, settings)
-    except SettingsError as error:
-        settings = Settings()
-        setup = (Check("settings", State.PROBLEM, f"{error.where}: {error.what}", error.hint),)
+    findings = settings_check.check(project)
+    settings = findings.settings
     return (
         Check("subdeck", State.OK, f"{__version__} in {os.path.dirname(os.path.abspath(__file__))}"),
         Check("python", State.OK, f"{platform.python_version()} ({sys.executable})"),
@@ -73,7 +70,7 @@ def examine(cwd: str | None = None) -> tuple[Check, ...]:
         _key(),
         *_project(project),
         *_work(project),
-        *setup,
+        *_settings(findings),
         *_presets(Workspace(project, where, settings)),
         *_agent(settings),
         *_recommended_agents(settings),
@@ -218,15 +215,13 @@ def _work(project: paths.Project) -> Iterator[Check]:
             )
 
 
-def _settings(project: paths.Project, settings: Settings) -> Iterator[Check]:
-    found = [path for path in (paths.user_settings_file(), project.settings_file) if os.path.exists(path)]
-    detail = ", ".join(found) or f"no file; subdeck would read {paths.user_settings_file()}"
-    for fault in settings.faults:
-        yield Check("settings", State.PROBLEM, f"{fault.where}: {fault.what}", fault.hint)
-    if not settings.faults:
+def _settings(findings: settings_check.Findings) -> Iterator[Check]:
+    states = {Severity.ERROR: State.PROBLEM, Severity.WARNING: State.WARN, Severity.NOTICE: State.WARN}
+    found = [Check("settings", states[each.severity], str(each), each.hint) for each in findings.problems]
+    if not any(check.state is State.PROBLEM for check in found):
+        detail = ", ".join(findings.files) or f"no file; subdeck would read {paths.user_settings_file()}"
         yield Check("settings", State.OK, detail)
-    for notice in settings.notices:
-        yield Check("settings", State.WARN, notice)
+    yield from found
 
 
 def _presets(workspace: Workspace) -> Iterator[Check]:

@@ -20,6 +20,13 @@ def find_project(cwd: str) -> paths.Project:
     return paths.find_project(cwd, is_trusted)
 
 
+def own_project(cwd: str) -> paths.Project:
+    """Return the project of a directory. Raises UsageError if its `.pi` is another user's or leads out of it."""
+    project = find_project(cwd)
+    check(project)
+    return project
+
+
 def is_trusted(owner: int, root: str) -> bool:
     """Whether a project with files of this user id may be used.
 

@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, cast
 from textual.notifications import Notification, Notify, SeverityLevel
 from textual.screen import ModalScreen
 
-from ..core.errors import SettingsError
 from ..core.text.plain import plain
 from .deck.screen import MainScreen
-from .keys.actions import ACTIONS
 from .keys.command import Action, KeyContext
-from .keys.keymap import bindings, key_of, keymap, with_own_keys
+from .keys.keymap import bindings, key_of, keymap, usable
 from .notices import TOASTS_ON_SCREEN, Notices, Toast
 from .palette.commands import PaletteCommands
 from .terminal.driver import SleepingDriver
@@ -81,13 +79,10 @@ class SubdeckApp(KeyQueueApp, inherit_bindings=False):
             from .own_commands import own_actions
 
             own = own_actions(settings.commands)
-        for keys, commands in ((settings.keys, own), ({}, own), (settings.keys, ())):
-            try:
-                return with_own_keys(keys, commands)
-            except SettingsError as fault:
-                if str(fault) not in map(str, self._faults):
-                    self._faults.append(fault)
-        return ACTIONS
+        actions, faults = usable(settings.keys, own)
+        known = set(map(str, self._faults))
+        self._faults += [fault for fault in faults if str(fault) not in known]
+        return actions
 
     def _wanted_theme(self) -> str:
         if self.no_color:

@@ -10,6 +10,9 @@ TYPE_CHECKING = False  # like the one in typing
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ..core.config.settings import Settings
+    from ..core.errors import SettingsError
+
 GC_THRESHOLD = 100_000
 """New objects between two garbage collections. With Python's own threshold, a tenth of a quick command and of the app's
 start would be useless collections; `terminal.process` restores it once the app is loaded.
@@ -74,9 +77,26 @@ def _command_line(failure: BaseException | None) -> int:
     import_click()
     from ..core.cli.main import main as command_line
 
+    if not {"doctor", "settings"}.isdisjoint(sys.argv):  # the commands that check the settings
+        from ..core.config import app_check
+
+        app_check.faults = _faults_of_keys
     return command_line(
         lambda runs, readonly, beside: _open_app(runs, readonly=readonly, beside=beside, failure=failure)
     )
+
+
+def _faults_of_keys(settings: Settings) -> list[SettingsError]:
+    """Return why your keys and commands cannot be used. Only these load the modules of the app."""
+    if not (settings.keys or settings.commands):
+        return []
+    from .terminal.textual_import import import_textual
+
+    import_textual()
+    from .keys.keymap import usable
+    from .own_commands import own_actions
+
+    return usable(settings.keys, own_actions(settings.commands))[1]
 
 
 def _open_app(
@@ -101,11 +121,13 @@ def _open_app(
             code="usage.terminal_required",
         )
     import_msgspec()
+    from ..core.config import app_check
     from ..core.engine import Engine
     from ..core.run.model import LauncherKind
     from ..core.system.log import log_thread_faults
 
     log_thread_faults()
+    app_check.faults = _faults_of_keys
     engine = Engine.open(kind=LauncherKind.APP, readonly=readonly)
     run_ids = engine.find(runs)  # before modules needed only by the app are loaded
     from .terminal.textual_import import import_textual

@@ -11,7 +11,7 @@ import click
 from .. import trust
 from ..agent_kinds import KINDS
 from ..errors import SubdeckError
-from ..paths import Project, agent_dir
+from ..paths import agent_dir
 from ..pi_parent.installer import Installation, State, installation, own_command
 from ..text.plain import one_line
 from ..text.shell import shell_words
@@ -106,14 +106,9 @@ def disconnect(client: str, project: bool) -> Output[PiRemoved | ClientSettings]
 
 
 def _installation(project: bool) -> Installation:
-    return installation(os.path.join(_own_project().root, ".pi") if project else os.path.abspath(agent_dir()))
-
-
-def _own_project() -> Project:
-    """Find the project of this directory. Raises UsageError if its `.pi` is another user's or leads out of it."""
-    found = trust.find_project(os.getcwd())
-    trust.check(found)
-    return found
+    return installation(
+        os.path.join(trust.own_project(os.getcwd()).root, ".pi") if project else os.path.abspath(agent_dir())
+    )
 
 
 def _install_pi(here: Installation, project: bool) -> Output[PiInstalled]:
@@ -184,7 +179,7 @@ def _set_up(name: str, project: bool, *, adds: bool) -> Output[ClientSettings]:
     """Add the server's entry to a client's settings, or remove it."""
     from ..mcp import clients
 
-    client = clients.client(name, project=_own_project().root if project else None)
+    client = clients.client(name, project=trust.own_project(os.getcwd()).root if project else None)
     change = client.install() if adds else client.uninstall()
     document = ClientSettings(change.path, change.entry, change.changed)
     where = one_line(change.path)

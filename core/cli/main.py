@@ -61,7 +61,7 @@ GROUPS = {
         "presets": ("catalogs", "List the presets, or show one."),
         "import": ("preset_import", "Convert another program's agent file to a preset."),
         "models": ("catalogs", "List the models of each installed agent, and your roles."),
-        "settings": ("setup", "Show the effective settings, or an example file with all keys."),
+        "settings": ("setup", "Show or check the settings, or print an example file."),
         "hosts": ("hosts", "Run agents on other machines: list, check and serve hosts."),
         "doctor": ("setup", "Check this machine and project, and show how to fix problems."),
     },

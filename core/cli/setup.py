@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
+from msgspec.structs import astuple
 
 from ..paths import user_settings_file
 from ..text.plain import one_line
+from ..trust import own_project
 from ._command import Document, command
+from ._options import OneOf
 from .output import NOTHING_STARTED, Note, Output, Piece, say
 
 if TYPE_CHECKING:
     from ..doctor import Check
+    from ..settings_check import Severity
 
 
 class Report(Document, frozen=True):
@@ -67,18 +72,41 @@ class EffectiveSettings(Document, frozen=True):
     """Warnings about the files."""
 
 
+class SettingsProblem(Document, frozen=True):
+    severity: Severity
+    """error: commands refuse the settings. warning: something does not work. notice: a part has no effect."""
+    where: str
+    """Path and line, `path:12`; only the path if no single line is at fault."""
+    what: str
+    hint: str
+
+
+class CheckedSettings(Document, frozen=True):
+    """With check."""
+
+    ok: bool
+    """Whether there is neither an error nor a warning."""
+    checked: tuple[str, ...]
+    """The files that exist."""
+    problems: tuple[SettingsProblem, ...]
+
+
 @command(
     "settings",
     "subdeck settings",
+    "subdeck settings check",
     "subdeck settings --example > config.yaml",
 )
-@click.option(
-    "--example",
-    is_flag=True,
-    help="Print an example settings file: the most used settings, explained and commented out.",
-)
-def settings(example: bool) -> Output[EffectiveSettings] | None:
-    """Show the effective settings here, and the files that they come from."""
+@click.argument("action", type=OneOf(["show", "check"]), default="show")
+@click.option("--example", is_flag=True, help="Print an example settings file: the most used settings, explained.")
+def settings(action: str, example: bool) -> Output[EffectiveSettings | CheckedSettings] | None:
+    """Show the effective settings here, and the files that they come from.
+
+    `check` reads both settings files and the files that they lead to, and prints each problem with its file and line.
+    Its exit code is 2 if commands refuse the settings, 1 if something in them does not work, otherwise 0.
+    """
+    if action == "check":
+        return _check_settings()
     from ..config.files import KEYS, OLD_NAMES, example_settings, value_of
     from ..engine import Engine
 
@@ -100,3 +128,25 @@ def settings(example: bool) -> Output[EffectiveSettings] | None:
             yield Note(f"! {one_line(notice)}")
 
     return Output(document, text())
+
+
+def _check_settings() -> Output[CheckedSettings]:
+    from ..settings_check import check
+
+    findings = check(own_project(os.getcwd()))
+    severities = {problem.severity for problem in findings.problems}
+    code = NOTHING_STARTED if "error" in severities else int("warning" in severities)
+    problems = tuple(SettingsProblem(*astuple(problem)) for problem in findings.problems)
+
+    def text() -> Iterator[Piece]:
+        for problem in problems:
+            mark = "✗" if problem.severity == "error" else "!"
+            yield f"{mark} {one_line(problem.where, 1000)}: {one_line(problem.what, 1000)}"
+            if problem.hint:
+                yield f"  → {one_line(problem.hint, 1000)}"
+        counts = Counter(problem.severity for problem in problems)
+        named = ", ".join(f"{count} {severity}{'s' * (count > 1)}" for severity, count in counts.items())
+        where = ", ".join(map(one_line, findings.files)) or f"no file; subdeck would read {user_settings_file()}"
+        yield f"{named or 'No problems'}. Checked: {where}"
+
+    return Output(CheckedSettings(not code, findings.files, problems), text(), code)

@@ -164,7 +164,8 @@ def _members(group: str) -> tuple[str, ...]:
 def _unknown(written: str, node: Node) -> ContentError:
     group = written.rpartition(".")[0]
     known = [name for name in (*KEYS, *GROUPS, *OLD_NAMES) if name.startswith(f"{group}.") or not group]
-    close = dict.fromkeys(OLD_NAMES.get(name, name) for name in nearest_of(written, known, cutoff=0.6, count=3))
+    near = nearest_of(written, known, cutoff=0.6, count=3)
+    close = dict.fromkeys(name if name in GROUPS else OLD_NAMES.get(name, name) for name in near)
     hint = f"did you mean {', '.join(close)}?" if close else f"known here: {', '.join(_members(group))}"
     return ContentError(f'"{written}" is not a setting', line=node.line, hint=hint)
 
@@ -197,43 +198,94 @@ def _nearest(node: Node, path: str) -> tuple[int, int]:
 # --- both files ------------------------------------------------------------------------------------------------------
 
 
+class Reading(Struct, frozen=True):
+    """Both files, merged."""
+
+    settings: Settings
+    """Without the values that are wrong."""
+    errors: tuple[SettingsError, ...]
+    """The user's, then the project's, each in the order of the file."""
+
+
 def merged_settings(project: Project) -> Settings:
-    """Read and merge both files; a missing file sets nothing. Raises SettingsError."""
-    user_file, project_file = user_settings_file(), project.settings_file
-    user, own = _read_file(user_file), _read_file(project_file)
-    values = {key: entry.value for key, entry in user.items() if entry.fault is None}
-    wrong = [entry.fault for entry in user.values() if entry.fault is not None]
-    faults = tuple(SettingFault(fault.what, fault.within(user_file), fault.hint) for fault in wrong)
-    if "preset_dirs" in user:
+    """Read and merge both files; a missing file sets nothing. Raises SettingsError, for the first of several errors."""
+    reading = read_both(project)
+    if reading.errors:
+        raise reading.errors[0]
+    return reading.settings
+
+
+def read_both(project: Project) -> Reading:
+    """Read and merge both files, and collect every error in them."""
+    user, own = _File(user_settings_file()), _File(project.settings_file)
+    values = {key: entry.value for key, entry in user.entries.items() if entry.fault is None}
+    wrong = [entry.fault for entry in user.entries.values() if entry.fault is not None]
+    faults = tuple(SettingFault(fault.what, fault.within(user.path), fault.hint) for fault in wrong)
+    if "preset_dirs" in values:
         values["preset_dirs"] = _directories(
             values["preset_dirs"], lambda named: _absolute(project, os.path.expanduser(named))
         )
     notices: list[str] = []
-    for key, entry in own.items():
-        where, value = f"{project_file}:{entry.line}", entry.value
-        if key == "preset_dirs":
-            value = _directories(value, partial(_inside, project, where=where))
-        match KEYS[key].setting.project:
-            case ProjectMay.NOTHING:
-                hint = f"set it in {user_file} instead"
-                raise SettingsError(f'"{entry.written}" cannot be set by a project', where=where, hint=hint)
-            case ProjectMay.OVERRIDES:
-                values[key] = value
-            case ProjectMay.ADDS:
-                values[key] = _added(key, values.get(key), value)
-            case ProjectMay.LOWERS:
-                cap = values.get(key, value_of(Settings(), key))
-                if cap is None or value <= cap:
-                    values[key] = value
-                else:
-                    notices.append(f"{where}: {entry.written} is above your own limit, so your limit applies")
+    for entry in own.entries.values():
+        try:
+            _merge(project, own, entry, values, notices)
+        except ContentError as error:
+            own.add(error)
     settings = _built(values, tuple(notices), faults)
     known = ("auto", *KINDS, *settings.agents)
     if settings.agent not in known:
         hint = nearest(settings.agent, known, cutoff=0.5) or 'add it under "agents", with its command'
-        where = f"{user_file}:{user['agent'].line}"
-        raise SettingsError(f'agent: "{settings.agent}" is not configured', where=where, hint=hint)
-    return settings
+        line = user.entries["agent"].line
+        user.add(ContentError(f'agent: "{settings.agent}" is not configured', line=line, hint=hint))
+    return Reading(settings, (*user.errors, *own.errors))
+
+
+class _File:
+    """A settings file: its values, and what is wrong with it."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.entries: dict[str, Entry] = {}
+        """By key."""
+        self._faults: list[ContentError] = []
+        try:
+            items = list(_items(parse_settings(read_text(path))))
+        except FileNotFoundError:
+            items = []
+        except ContentError as error:
+            items = [error]
+        for item in items:
+            if isinstance(item, ContentError):
+                self.add(item)
+            else:
+                self.entries[item.key] = item
+
+    def add(self, fault: ContentError) -> None:
+        self._faults.append(fault)
+
+    @property
+    def errors(self) -> list[SettingsError]:
+        faults = sorted(self._faults, key=lambda fault: fault.line or 0)
+        return [SettingsError(fault.what, where=fault.within(self.path), hint=fault.hint) for fault in faults]
+
+
+def _merge(project: Project, file: _File, entry: Entry, values: dict[str, Any], notices: list[str]) -> None:
+    """Add a value of the project's file to the user's. Raises ContentError if the project may not set it."""
+    key, value = entry.key, entry.value
+    may = KEYS[key].setting.project
+    if may is ProjectMay.NOTHING:
+        what, hint = f'"{entry.written}" cannot be set by a project', f"set it in {user_settings_file()} instead"
+        raise ContentError(what, line=entry.line, hint=hint)
+    if key == "preset_dirs":
+        value = _directories(value, partial(_inside, project, line=entry.line))
+    cap = values.get(key, value_of(Settings(), key)) if may is ProjectMay.LOWERS else None
+    if may is ProjectMay.ADDS:
+        values[key] = _added(key, values.get(key), value)
+    elif cap is None or value <= cap:
+        values[key] = value
+    else:
+        where = f"{file.path}:{entry.line}"
+        notices.append(f"{where}: {entry.written} is above your own limit, so your limit applies")
 
 
 def _directories(written: Iterable[str | PresetDir], located: Callable[[str], str]) -> tuple[str | PresetDir, ...]:
@@ -250,14 +302,14 @@ def _absolute(project: Project, named: str) -> str:
     return os.path.normpath(os.path.join(project.root, named))
 
 
-def _inside(project: Project, named: str, where: str) -> str:
+def _inside(project: Project, named: str, line: int) -> str:
     """Resolve a project's own directory: a checkout must not make subdeck read files elsewhere, even through a link."""
     root = os.path.realpath(project.root)
     real = os.path.realpath(os.path.join(root, named))
     if named.startswith("~") or os.path.commonpath((root, real)) != root:
-        raise SettingsError(
+        raise ContentError(
             f'preset_dirs: "{named}" is outside the project',
-            where=where,
+            line=line,
             hint=f"use a directory below {project.root}, or set it in {user_settings_file()}",
         )
     return _absolute(project, named)

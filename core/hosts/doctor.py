@@ -109,7 +109,8 @@ def _general(found: Survey, settings: Settings, only: str) -> Iterator[Check]:
 
 def _tls(address: str, tls: TlsFiles) -> Check:
     """Check the certificates for the cluster, by the same rules that refuse a run."""
-    from .dask.security import certificates, expiry
+    from ..config.certificates import certificates
+    from .dask.security import expiry
 
     try:
         files = certificates(address, tls)

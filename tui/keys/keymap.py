@@ -134,6 +134,18 @@ def with_own_keys(keys: Mapping[str, str], own: Sequence[Action] = ()) -> tuple[
     return actions
 
 
+def usable(keys: Mapping[str, str], own: Sequence[Action]) -> tuple[tuple[Action, ...], list[SettingsError]]:
+    """Return the table with your keys and commands, without either if it is invalid, and the reasons."""
+    faults: dict[str, SettingsError] = {}
+    no_keys: dict[str, str] = {}
+    for some_keys, some_own in ((keys, own), (no_keys, own), (keys, ())):
+        try:
+            return with_own_keys(some_keys, some_own), [*faults.values()]
+        except SettingsError as fault:
+            faults.setdefault(str(fault), fault)
+    return ACTIONS, [*faults.values()]
+
+
 def _checked_keys(action: Action) -> ModelKeys:
     return tuple((place, _checked(action, key)) for place, key in action.keys)
 
