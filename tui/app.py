@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
+from textual import on
 from textual.notifications import Notification, Notify, SeverityLevel
 from textual.screen import ModalScreen
 
 from ..core.text.plain import plain
 from .deck.screen import MainScreen
+from .feed.messages import SettingsRead
 from .keys.command import Action, KeyContext
 from .keys.keymap import bindings, key_of, keymap, usable
 from .notices import TOASTS_ON_SCREEN, Notices, Toast
@@ -102,6 +104,29 @@ class SubdeckApp(KeyQueueApp, inherit_bindings=False):
             self.notify(plain(text), severity="warning", timeout=FAULT_TIMEOUT, markup=False)
         for notice in self._engine.settings.notices:
             self.notify(plain(notice), severity="warning", markup=False)
+
+    @on(SettingsRead)
+    def show_settings(self, message: SettingsRead) -> None:
+        """Report the names of changed settings, or why the files cannot be used; apply a new theme."""
+        from .settings_report import reloaded_text, unusable_text
+
+        if message.problem is not None:
+            self.notify(unusable_text(message.problem), severity="error", timeout=FAULT_TIMEOUT, markup=False)
+            return
+        if "app.theme" in message.changed:
+            self.theme = self._wanted_theme()
+        self.notify(reloaded_text(message.changed), markup=False)
+        for warning in (*message.warnings, *self._faults_of_keys(message.changed)):
+            self.notify(plain(warning), severity="warning", timeout=FAULT_TIMEOUT, markup=False)
+
+    def _faults_of_keys(self, changed: Collection[str]) -> list[str]:
+        """Return why changed keys and commands could not be used at the next start."""
+        if {"app.keys", "app.commands"}.isdisjoint(changed):
+            return []
+        from .own_commands import own_actions
+
+        settings = self._engine.settings
+        return [str(fault) for fault in usable(settings.keys, own_actions(settings.commands))[1]]
 
     def notify(
         self,

@@ -72,7 +72,10 @@ class OwnCommands(Commands):
     def do_own(self, action_id: str) -> None:
         """Run an action's command."""
         name = action_id.removeprefix(OWN_PREFIX)
-        self.spawn(self._run, name, self._bridge.engine.settings.commands[name])
+        if command := self._bridge.engine.settings.commands.get(name):
+            self.spawn(self._run, name, command)
+        else:
+            self._say(f"{name} is no longer in your settings.")
 
     async def _run(self, name: str, command: OwnCommand) -> None:
         import tempfile

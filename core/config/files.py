@@ -59,6 +59,11 @@ def value_of(settings: Settings, key: str) -> Any:
     return reduce(getattr, KEYS[key].place.split("."), settings)
 
 
+def changed_keys(before: Settings, after: Settings) -> tuple[str, ...]:
+    """Return the keys whose values differ."""
+    return tuple(key for key in KEYS if value_of(before, key) != value_of(after, key))
+
+
 # --- one file --------------------------------------------------------------------------------------------------------
 
 
@@ -219,8 +224,11 @@ def read_both(project: Project) -> Reading:
     """Read and merge both files, and collect every error in them."""
     user, own = _File(user_settings_file()), _File(project.settings_file)
     values = {key: entry.value for key, entry in user.entries.items() if entry.fault is None}
-    wrong = [entry.fault for entry in user.entries.values() if entry.fault is not None]
-    faults = tuple(SettingFault(fault.what, fault.within(user.path), fault.hint) for fault in wrong)
+    faults = tuple(
+        SettingFault(entry.fault.what, entry.fault.within(user.path), entry.fault.hint, key)
+        for key, entry in user.entries.items()
+        if entry.fault is not None
+    )
     if "preset_dirs" in values:
         values["preset_dirs"] = _directories(
             values["preset_dirs"], lambda named: _absolute(project, os.path.expanduser(named))
@@ -345,8 +353,8 @@ def user_hosts() -> HostsSettings:
 _HEAD = (
     "## The most used settings of subdeck. Your file: ~/.config/subdeck/config.yaml (or below "
     "XDG_CONFIG_HOME, if set).\n## A project's file: .pi/subagents/config.yaml, for the "
-    "settings marked with [project: ...].\n## Both are read at start and again at each "
-    'launch. To set a line, remove "# " before it and before its group.\n'
+    "settings marked with [project: ...].\n## Both are read again when they change. "
+    'To set a line, remove "# " before it and before its group.\n'
     "## subdeck settings prints every setting; docs/reference/settings.md explains them.\n"
 )
 

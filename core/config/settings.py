@@ -223,7 +223,9 @@ class Notifications(Struct, frozen=True):
             "osc9",
         ),
     ] = "off"
-    title: Annotated[Switch, Setting("Show the number of running runs in the terminal's title.", is_rare=True)] = True
+    title: Annotated[
+        Switch, Setting("Show the number of running runs in the terminal's title.", is_rare=True, needs_restart=True)
+    ] = True
 
 
 class Retention(Struct, frozen=True):
@@ -256,6 +258,8 @@ class SettingFault(Struct, frozen=True):
     what: str
     where: str
     hint: str
+    key: str = ""
+    """The setting."""
 
     @property
     def error(self) -> SettingsError:
@@ -487,7 +491,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     keys: Annotated[
         dict[ActionName, Key],
         Spelling('lines of the form "action: key"', dict),
-        Setting("Keys of the app, by action.", '{stop: "ctrl+x"}', key="app.keys"),
+        Setting("Keys of the app, by action.", '{stop: "ctrl+x"}', key="app.keys", needs_restart=True),
     ] = {}
     """A value may be several keys separated by commas."""
     diff_pager: Annotated[
@@ -509,6 +513,7 @@ class Settings(Struct, frozen=True, kw_only=True):
             "presets, runs or transcript), and terminal: true for a program that needs the screen.",
             '{git: {key: "ctrl+g", title: lazygit, argv: [lazygit, -p, "{cwd}"], terminal: true}}',
             key="app.commands",
+            needs_restart=True,
         ),
     ] = {}
     """By name; the action of each is named `own_` plus that name."""

@@ -62,6 +62,8 @@ class Setting(Struct, frozen=True):
     """Further older spellings, still read."""
     is_rare: bool = False
     """Whether it is missing from the example file."""
+    needs_restart: bool = False
+    """Whether an open app applies a change only when it starts again."""
 
     @property
     def meaning(self) -> str:

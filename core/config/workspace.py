@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
+
 from msgspec import Struct
 
-from ..paths import Project, has_settings
+from ..paths import Project, has_settings, user_settings_file
 from .settings import Settings
 
 
@@ -27,3 +29,16 @@ def load_settings(project: Project) -> Settings:
     from .files import merged_settings  # imports the YAML reader and the table of keys, which only a file needs
 
     return merged_settings(project)
+
+
+def settings_stamp(project: Project) -> tuple[tuple[int, ...], ...]:
+    """Return a value that differs once a settings file was changed, created or removed. Costs two stats."""
+    return tuple(map(_stamp, (user_settings_file(), project.settings_file)))
+
+
+def _stamp(path: str) -> tuple[int, ...]:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return ()
+    return status.st_mtime_ns, status.st_size, status.st_dev, status.st_ino

@@ -49,7 +49,8 @@ class Toasts:
 
     def __init__(self, node: Widget, settings: Notifications, notices: Notices) -> None:
         self._node = node
-        self._settings = settings
+        self.settings = settings
+        """Replaced if the settings were read again."""
         self._notices = notices
         self._waiting: list[RunSnapshot] = []
         self._in_sight: str | None = None
@@ -67,7 +68,7 @@ class Toasts:
         if ended:
             self._alert(ended)
         self._in_sight = in_sight
-        if not self._settings.toasts:
+        if not self.settings.toasts:
             self._note(ended)
             return
         self._note(run for run in ended if run.run_id in looked_at)
@@ -82,7 +83,7 @@ class Toasts:
         if not at_start:
             self._alert(asked)
         text = requests_text(asked, min(CELLS, self._node.app.size.width // 2 - 4), named=not at_start)
-        if not self._settings.toasts or [run.run_id for run in asked] == [in_sight]:
+        if not self.settings.toasts or [run.run_id for run in asked] == [in_sight]:
             self._notices.add(text, "warning")
             return
         app = cast(Any, self._node.app)  # its toasts have a kind
@@ -90,12 +91,12 @@ class Toasts:
 
     def warn(self, text: str) -> None:
         """Warn you at once, even if you are looking elsewhere."""
-        if self._settings.bell:
+        if self.settings.bell:
             self._node.app.bell()
-        if self._settings.desktop != "off":
-            sequence = through_tmux(notification(self._settings.desktop, "subdeck", text))
+        if self.settings.desktop != "off":
+            sequence = through_tmux(notification(self.settings.desktop, "subdeck", text))
             write_to_terminal(self._node, sequence)
-        if self._settings.toasts:
+        if self.settings.toasts:
             self._node.notify(text, severity="warning", timeout=SECONDS_OF_WARNING, markup=False)
         else:
             self._notices.add(text, "warning")
@@ -105,20 +106,20 @@ class Toasts:
         for text in lost:
             self.warn(text)
         for text in back:
-            if self._settings.toasts:
+            if self.settings.toasts:
                 self._node.notify(text, timeout=SECONDS, markup=False)
             else:
                 self._notices.add(text, "information")
 
     def _alert(self, runs: Sequence[RunSnapshot]) -> None:
         """Ring, and notify the desktop, that these runs have finished or need input."""
-        if self._settings.bell:
+        if self.settings.bell:
             self._node.app.bell()
-        if self._settings.desktop != "off":
+        if self.settings.desktop != "off":
             title = "subdeck" if len(runs) > 1 else _who(runs[0])
             what = "finished" if runs[0].has_ended else "need input"
             body = f"{runs_word(len(runs))} {what}" if len(runs) > 1 else doing(runs[0], 160)
-            sequence = through_tmux(notification(self._settings.desktop, title, body))
+            sequence = through_tmux(notification(self.settings.desktop, title, body))
             write_to_terminal(self._node, sequence)
 
     def _arm(self, seconds: float) -> None:

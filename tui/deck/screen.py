@@ -25,6 +25,7 @@ from ..feed.messages import (
     PresetsRead,
     ProjectWent,
     RunsChanged,
+    SettingsRead,
     SpendingRead,
     TranscriptRead,
     UnseenFound,
@@ -325,6 +326,14 @@ class MainScreen(LeanScreen):
         self._header.show_spending(message.standing)
         if words := self._used_up.look(message.standing, self.counts.running):
             self._toasts.warn(words)
+
+    @on(SettingsRead)
+    def apply_settings(self, message: SettingsRead) -> None:
+        """Apply new settings to the deck; the app reports them."""
+        settings = self.bridge.engine.settings
+        self._toasts.settings = settings.notifications
+        if "app.columns" in message.changed:
+            self.runs.show_columns(chosen_columns(settings.columns))
 
     @on(TranscriptRead)
     def show_transcript(self, message: TranscriptRead) -> None:

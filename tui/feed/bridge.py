@@ -16,7 +16,8 @@ from msgspec import structs
 from textual import on
 from textual.worker import Worker, WorkerState
 
-from ...core.errors import SubdeckError, reason
+from ...core.config.workspace import settings_stamp
+from ...core.errors import SubdeckError, explained, reason
 from ...core.system.log import log_fault
 from ..terminal.after_close import carry_out, was_closed
 from ..terminal.process import freeze_once
@@ -28,6 +29,7 @@ from .messages import (
     PresetsRead,
     ProjectWent,
     RunsChanged,
+    SettingsRead,
     SpendingRead,
     TranscriptRead,
     UnseenFound,
@@ -58,6 +60,8 @@ LEAVE_S = 1.0
 """Seconds that the app's end waits for the thread that follows the engine."""
 SPENDING_S = 3.0
 """Seconds between two reads of the spending, by runs of any project."""
+SETTINGS_S = 1.0
+"""Seconds between two looks at the settings files."""
 RECENTLY_S = 0.5
 """Seconds for which the busiest frame sets the pace: hidden runs are updated together, a few times a second."""
 
@@ -142,6 +146,12 @@ class Bridge(SupervisingWidget):
         self._standing: Standing | None = None
         """Today's spending at the last read."""
         self._spending_due_at = 0.0
+        self._settings_known = engine.settings
+        """The settings that were last reported, or read at the start."""
+        self._settings_stamp = self._settings_looked = settings_stamp(engine.project)
+        """Of the files when they were last read, and at the last look."""
+        self._settings_due_at = 0.0
+        self._are_settings_broken = False
         self._reader: RunReader | None = None
         self._tiles: dict[str, RunReader] = {}
         """Readers of the runs on the grid; replaced as a whole."""
@@ -154,6 +164,7 @@ class Bridge(SupervisingWidget):
         self._presets = Repeater(self, self._read_presets, "Presets stopped", patience=SLOW_S)
         self._claims = Repeater(self, self._claim, "Notifications stopped", patience=SLOW_S)
         self._spending = Repeater(self, self._look_at_spending, "Costs stopped", patience=SLOW_S)
+        self._settings = Repeater(self, self._read_settings, "Settings stopped", patience=SLOW_S)
         self._following = Supervised(self.supervisor, "Updates stopped", self._follow, self._abandon_following)
         self._attempt: Attempt | None = None
         """The thread that follows the engine; None if there is none whose updates are taken."""
@@ -266,6 +277,7 @@ class Bridge(SupervisingWidget):
     def _take_update(self, attempt: Attempt, update: Update) -> bool:
         """Keep an update for the next frame; return whether this attempt is still the current one."""
         self._look_for_project()
+        self._look_at_settings()
         self._read_tiles(update)
         if not update.is_quiet:
             self._read_along(update)
@@ -305,6 +317,37 @@ class Bridge(SupervisingWidget):
         if is_here != self._project_is_here:
             self._project_is_here = is_here
             self.post_message(ProjectWent(is_here))
+
+    def _look_at_settings(self) -> None:
+        """Have changed settings files read, once two looks have found the same: an editor may still be writing."""
+        if (now := time.monotonic()) < self._settings_due_at:
+            return
+        self._settings_due_at = now + SETTINGS_S
+        former, self._settings_looked = self._settings_looked, settings_stamp(self.engine.project)
+        if former == self._settings_looked != self._settings_stamp:
+            self._settings_stamp = former
+            self.call_later(self._settings.ask)
+
+    async def _read_settings(self) -> None:
+        """Read the settings again, and report what changed, or why the files cannot be used."""
+        try:
+            settings = await self.read(self.engine.read_settings)
+        except (SubdeckError, OSError) as error:
+            self._are_settings_broken = True
+            self.post_message(SettingsRead(problem=explained(error)))
+            return
+        from ...core.config.files import changed_keys  # loads the YAML reader, which a file has just needed
+
+        known, self._settings_known = self._settings_known, settings
+        wrong = {fault.key for fault in settings.faults}
+        changed = tuple(key for key in changed_keys(known, settings) if key not in wrong)
+        faults = (f"{fault.error}\n  The app keeps its earlier value." for fault in settings.faults)
+        warnings = (*faults, *(notice for notice in settings.notices if notice not in known.notices))
+        if changed or warnings or self._are_settings_broken:
+            self.post_message(SettingsRead(changed, warnings))
+        self._are_settings_broken = False
+        self._presets.ask()
+        self._spending.ask()
 
     async def _look_at_spending(self) -> None:
         """Post the spending if it has changed."""

@@ -12,6 +12,7 @@ from textual.message import Message
 if TYPE_CHECKING:
     from ...core.agents.choice import AgentChoice
     from ...core.budget.allowance import Standing
+    from ...core.errors import SubdeckError
     from ...core.presets.catalog import PresetCatalog
     from ...core.project.follower import Update
     from ...core.run.snapshot import RunSnapshot
@@ -49,6 +50,21 @@ class SpendingRead(Message):
     def __init__(self, standing: Standing | None) -> None:
         super().__init__()
         self.standing = standing
+
+
+class SettingsRead(Message):
+    """A settings file has changed."""
+
+    def __init__(
+        self, changed: tuple[str, ...] = (), warnings: tuple[str, ...] = (), problem: SubdeckError | None = None
+    ) -> None:
+        super().__init__()
+        self.changed = changed
+        """The settings with new values, without those of wrong values."""
+        self.warnings = warnings
+        """New faults of settings that only the app reads, and new parts without effect."""
+        self.problem = problem
+        """Why the files cannot be used; the earlier settings stay in effect."""
 
 
 class UnseenFound(Message):

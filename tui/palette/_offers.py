@@ -165,7 +165,7 @@ def setting_facts(settings: Settings, key: str, path: str) -> str:
             f"example   {one_line(f'{key}: {example_of(key)}', 60)}",
             f"file      {path}",
             "",
-            "Changes take effect when subdeck starts again.",
+            f"Changes take effect {'when subdeck starts again' if KEYS[key].setting.needs_restart else 'at once'}.",
         )
     )
 

@@ -98,6 +98,11 @@ class RunList(RowList):
         self.call_after_refresh(lambda: self.run_worker(self._recall_layout, exit_on_error=False))
         self._marks.begin()
 
+    def show_columns(self, columns: tuple[RunColumn, ...]) -> None:
+        """Show other columns from now on."""
+        self._columns = columns
+        self.refresh()
+
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
         notify_failure(self, event)
 

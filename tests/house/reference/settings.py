@@ -46,6 +46,8 @@ def _row(key: str) -> tuple[str, ...]:
     if entry.setting.example:
         name = key.rpartition(".")[2]
         meaning += f" Example: {markdown.code(f'{name}: {entry.setting.example}')}"
+    if entry.setting.needs_restart:
+        meaning += " An open app applies a change when it starts again."
     return f"`{key}`", markdown.text(expected(entry.kind)), _default(key), PROJECT[entry.setting.project], meaning
 
 
