@@ -10,7 +10,7 @@ import os
 import platform
 import shutil
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import StrEnum
 
 from msgspec import Struct
@@ -79,6 +79,23 @@ def examine(cwd: str | None = None) -> tuple[Check, ...]:
         _git(),
         *_programs(),
     )
+
+
+def worst_first(checks: Iterable[Check]) -> list[Check]:
+    """Return the checks with the problems first, then the warnings; otherwise in their order."""
+    states = list(reversed(State))
+    return sorted(checks, key=lambda check: states.index(check.state))
+
+
+def verdict(checks: Sequence[Check]) -> str:
+    """Sum up the checks in one line: `1 problem, 2 warnings: fix the problem before you start runs here.`"""
+    problems, warnings = (sum(check.state is state for check in checks) for state in (State.PROBLEM, State.WARN))
+    counts = [f"{problems or 'No'} problem{'' if problems == 1 else 's'}"]
+    if warnings:
+        counts.append(f"{warnings} warning{'' if warnings == 1 else 's'}")
+    which = "problem" if problems == 1 else "problems"
+    advice = f"fix the {which} before you start runs here" if problems else "runs can start here"
+    return f"{', '.join(counts)}: {advice}."
 
 
 def missing_programs(settings: Settings) -> tuple[Check, ...]:

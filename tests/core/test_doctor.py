@@ -156,6 +156,21 @@ def test_missing_kernel_features_are_problems(
     assert found.fix
 
 
+def test_problems_come_first() -> None:
+    """Problems come before warnings, and both before the rest; the verdict counts them in one line."""
+    one, two, three, four = (
+        Check(name, state, "")
+        for name, state in zip("abcd", (State.OK, State.WARN, State.PROBLEM, State.WARN), strict=True)
+    )
+    assert [three, two, four, one] == doctor.worst_first((one, two, three, four))
+    assert "1 problem, 2 warnings: fix the problem before you start runs here." == doctor.verdict(
+        (one, two, three, four)
+    )
+    assert "2 problems: fix the problems before you start runs here." == doctor.verdict((three, three))
+    assert "No problems, 1 warning: runs can start here." == doctor.verdict((one, two))
+    assert "No problems: runs can start here." == doctor.verdict((one,))
+
+
 def test_looking_leaves_nothing(project_dir: Path) -> None:
     """Checking for locks leaves no file behind."""
     examine(str(project_dir))

@@ -354,6 +354,10 @@ def test_doctor_says_what_is_missing(project_dir: Path, home: Path) -> None:
     assert "! warn     pi        pi is not on PATH" in done.out
     assert "npm install -g @earendil-works/pi-coding-agent" in done.out
     assert "offline" in done.out
+    lines = [line for line in done.out.splitlines() if not line.startswith(" ")]
+    at = next(number for number, line in enumerate(lines) if ": runs can start here." in line)
+    assert f"No problems, {at} warning{'s' * (at > 1)}: runs can start here." == lines[at]
+    assert [{"!"}, {"✓"}] == [{line[0] for line in part} for part in (lines[:at], lines[at + 1 :])]
     document = subdeck("doctor", "--json", cwd=project_dir).document
     assert document["ok"] is True
     assert {"name", "state", "detail", "fix"} == set(document["checks"][0])
@@ -367,7 +371,10 @@ def test_doctor_works_with_broken_settings(project_dir: Path, home: Path) -> Non
     path.write_text("agnet: offline\n")
     done = subdeck("doctor", cwd=project_dir)
     assert 2 == done.code
-    assert f"✗ problem  settings  {path}:1" in done.out
+    assert done.out.startswith(f"✗ problem  settings  {path}:1")
+    assert re.search(
+        r"^1 problem, \d+ warnings?: fix the problem before you start runs here\.$", done.out, re.MULTILINE
+    )
     assert "✓ ok       python" in done.out
 
 
