@@ -129,7 +129,7 @@ def _processes(settings: Settings) -> Iterator[Check]:
     if sys.platform != "linux":
         return
     systemd_run, home = shutil.which("systemd-run"), cgroup.own()
-    scope = "cgroup: scope"
+    scope = "advanced.cgroup: scope"
     if settings.cgroup == "scope":
         if systemd_run is None:
             detail = f"the setting {scope} requires systemd-run, which is not on PATH"
@@ -140,14 +140,16 @@ def _processes(settings: Settings) -> Iterator[Check]:
         yield Check("processes", State.OK, f"each run gets a control group below {home}")
     else:
         why = (
-            "turned off by the setting cgroup: off"
+            "turned off by the setting advanced.cgroup: off"
             if settings.cgroup == "off"
             else f"cannot create one below {home or 'ours'}"
         )
         detail = f"no control groups ({why}): a detached daemon can outlive a killed wrapper"
         has_manager = os.path.exists(os.path.join(os.environ.get("XDG_RUNTIME_DIR", ""), "systemd", "private"))
         if settings.cgroup == "auto" and systemd_run and has_manager:
-            yield Check("processes", State.WARN, detail, f'"{scope}" in {paths.user_settings_file()}')
+            yield Check(
+                "processes", State.WARN, detail, f'"advanced: {{cgroup: scope}}" in {paths.user_settings_file()}'
+            )
         else:
             yield Check("processes", State.OK, detail)
     if not os.path.exists("/proc/1/stat"):

@@ -162,7 +162,7 @@ def _refusal(name: str, spent: Spent, wanted: float) -> BudgetExceeded:
         figures += f", {dollars(spent.held)} reserved by active runs"
     if wanted:
         figures += f", and this run may spend {dollars(wanted)}"
-    key = "day_budget" if name == _TODAY else "project_budget"
+    key = "budget.day" if name == _TODAY else "budget.project"
     return BudgetExceeded(
         f"{BUDGETS[name]} does not allow this launch: {figures}",
         where="budget",

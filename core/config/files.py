@@ -97,11 +97,12 @@ def parse_settings(text: str) -> Fields:
     try:
         return parse_mapping(text)
     except RepeatedKey as error:
-        member = OLD_NAMES.get(error.key, "").rpartition(".")[2]
-        if error.key in GROUPS and member:  # `worktree: files` beside `worktree:` with keys below it
-            hint = f'write it once; a single value goes below it as "{member}:"'
-            raise ContentError(error.what, line=error.line, hint=hint) from error
-        raise
+        if error.key not in GROUPS:
+            raise
+        hint = f'write "{error.key}:" once, with all its settings below it'
+        if member := OLD_NAMES.get(error.key, "").rpartition(".")[2]:  # `worktree: files` beside `worktree:` with keys
+            hint += f'; a single value goes there as "{member}:"'
+        raise ContentError(error.what, line=error.line, hint=hint) from error
 
 
 def trusted_directories() -> tuple[str, ...]:
@@ -355,7 +356,7 @@ _HEAD = (
     "XDG_CONFIG_HOME, if set).\n## A project's file: .pi/subagents/config.yaml, for the "
     "settings marked with [project: ...].\n## Both are read again when they change. "
     'To set a line, remove "# " before it and before its group.\n'
-    "## subdeck settings prints every setting; docs/reference/settings.md explains them.\n"
+    "## subdeck settings prints every setting; the app's palette and docs/reference/settings.md explain them.\n"
 )
 
 _PROJECT = {
@@ -377,6 +378,13 @@ def example_of(key: str) -> str:
         return KEYS[key].setting.example
     default = value_of(Settings(), key)
     return str(default).lower() if isinstance(default, bool | str) else f"{default:g}"
+
+
+def example_line(key: str) -> str:
+    """Return a setting as one line of a file: `worktree: {copy: [.env]}`."""
+    group, _, name = key.rpartition(".")
+    line = f"{name}: {example_of(key)}"
+    return f"{group}: {{{line}}}" if group else line
 
 
 def _lines() -> Iterator[str]:

@@ -491,8 +491,8 @@ class Plan:
         raise UsageError(
             f"a budget requires the price of {named}, and {agent.name} reports none",
             where="budget",
-            hint=f"set its price in {paths.user_settings_file()}, as prices: {{{quoted}: {{input: 1, output: "
-            "5}}, or also limit max_tokens",
+            hint=f"set its price in {paths.user_settings_file()}, as budget: {{prices: {{{quoted}: {{input: 1, "
+            "output: 5}}}}, or also limit max_tokens",
             brief_hint="set its price in the settings, or also limit max_tokens",
         )
 

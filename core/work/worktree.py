@@ -302,7 +302,7 @@ class Copying:
         source = os.path.join(self._root, name)
         status = os.lstat(source)
         if stat.S_ISLNK(status.st_mode) and not self._stays_inside(source):
-            self._trouble(name, "it is a link out of the project (use worktree_link for links)")
+            self._trouble(name, "it is a link out of the project (use worktree.link for links)")
             return
         if not (stat.S_ISLNK(status.st_mode) or stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)):
             self._trouble(name, "not a regular file")

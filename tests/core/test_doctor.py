@@ -237,7 +237,7 @@ def test_how_processes_are_kept_together(
     (group / "cgroup.procs").touch()
     monkeypatch.setattr(cgroup, "own", lambda: str(group))
     assert Check("processes", State.OK, f"each run gets a control group below {group}") == processes_check("auto")
-    assert "turned off by the setting cgroup: off" in processes_check("off").detail
+    assert "turned off by the setting advanced.cgroup: off" in processes_check("off").detail
     monkeypatch.setenv("PATH", str(tmp_path))
     assert State.PROBLEM is processes_check("scope").state
     program(tmp_path, "systemd-run")

@@ -174,7 +174,7 @@ class ChangesCommands(Commands):
         Action("pipe_changes", at(CHANGES, "|"), "pipe", do="screen.act('pipe_changes')", changes=True, writes=True,
                help="Pipe the patch to a shell command."),
         Action("page_changes", at(CHANGES, "v"), "pager", do="screen.act('page_changes')",
-               help="Open the patch in your pager (the setting diff_pager, or $PAGER)."),
+               help="Open the patch in your pager (the setting app.diff_pager, or $PAGER)."),
         *moves((CHANGES,), "screen.move", "change_"),
     )  # fmt: skip
 

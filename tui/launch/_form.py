@@ -296,7 +296,7 @@ class LaunchForm:
             return None
         if wanted is False:
             return "none (the preset sets inherit_context: false)"
-        return None if self._settings.inherit_context else "none (disabled by the setting inherit_context)"
+        return None if self._settings.inherit_context else "none (disabled by the setting parent_context.inherit)"
 
     @property
     def previous(self) -> str:

@@ -9,7 +9,7 @@ from enum import StrEnum
 from itertools import takewhile
 from typing import TYPE_CHECKING, NamedTuple
 
-from ...core.config.files import KEYS, example_of, example_settings, value_of
+from ...core.config.files import KEYS, example_line, example_settings, value_of
 from ...core.config.settings import Settings
 from ...core.run.describe import state
 from ...core.run.model import RunStatus
@@ -162,7 +162,7 @@ def setting_facts(settings: Settings, key: str, path: str) -> str:
             KEYS[key].setting.meaning,
             "",
             f"current   {'not set' if value is None else one_line(encode_shown(value), 60)}",
-            f"example   {one_line(f'{key}: {example_of(key)}', 60)}",
+            f"example   {one_line(example_line(key), 60)}",
             f"file      {path}",
             "",
             f"Changes take effect {'when subdeck starts again' if KEYS[key].setting.needs_restart else 'at once'}.",

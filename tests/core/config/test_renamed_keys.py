@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import msgspec
@@ -15,8 +16,10 @@ from subdeck.core.config.files import (
     place_in_file,
     read_entries,
     user_hosts,
+    value_of,
 )
 from subdeck.core.config.renamed import PRESETS
+from subdeck.core.config.settings import Settings
 from subdeck.core.errors import ContentError, SettingsError
 from subdeck.core.paths import Project, user_settings_file
 from subdeck.core.presets.fields import FIELDS, preset_schema
@@ -24,8 +27,11 @@ from subdeck.core.presets.file import Preset, parse_preset
 from subdeck.core.run.model import PresetSource
 
 from tests.core.command_line import subdeck
+from tests.old_records import RECORDS
 
 pytestmark = pytest.mark.usefixtures("forked_commands")
+
+DEFAULTS = Settings()
 
 OF_PRESETS = {"talk": "false", "answer_timeout": "5m", "needs": "{gpu: 1}", "finalize": "true"}
 VALUES = {
@@ -173,7 +179,7 @@ def test_a_single_value_beside_its_group(old: str, project_dir: Path) -> None:
     with pytest.raises(SettingsError, match=rf'"{old}" appears twice, first on line 1') as refused:
         settings(f"{old}: {VALUES[new]}\n{written(new, VALUES[new])}", project_dir)
     assert refused.value.where.endswith(":2")
-    assert 'a single value goes below it as "default:"' in refused.value.hint
+    assert 'a single value goes there as "default:"' in refused.value.hint
 
 
 def test_two_old_spellings(project_dir: Path) -> None:
@@ -221,3 +227,20 @@ def test_documents_keep_the_old_names(project_dir: Path) -> None:
     assert set(shown) == {*KEYS, *OLD_NAMES}
     (read,) = subdeck("presets", "x", "--json", cwd=project_dir).document["presets"]
     assert (False, 5, {"gpu": 1}, False) == (read["talk"], read["answerTimeout"], read["needs"], read["finalize"])
+
+
+def test_a_file_with_every_setting_of_an_earlier_version(home: Path, tmp_path: Path) -> None:
+    """A file with every setting of 0.1.0, none with its default, has the values that 0.1.0 gave it."""
+    expected: dict[str, object] = json.loads((RECORDS / "every-setting.json").read_text(encoding="utf-8"))
+    path = Path(user_settings_file())
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text((RECORDS / "every-setting.yaml").read_text(encoding="utf-8"))
+    read = merged_settings(Project(str(tmp_path)))
+    values = {old: value_of(read, OLD_NAMES.get(old, old)) for old in expected}
+    text = msgspec.json.encode(values).decode().replace(str(home), "/home/me").replace(str(tmp_path), "/shop")
+    assert expected == json.loads(text)
+    assert [] == [
+        old
+        for old in expected
+        if value_of(read, OLD_NAMES.get(old, old)) == value_of(DEFAULTS, OLD_NAMES.get(old, old))
+    ]

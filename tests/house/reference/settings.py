@@ -6,7 +6,7 @@ from itertools import groupby
 
 import msgspec
 from msgspec import Struct
-from subdeck.core.config.files import KEYS, value_of
+from subdeck.core.config.files import KEYS, example_line, value_of
 from subdeck.core.config.settings import Settings
 from subdeck.core.config.values import ProjectMay, expected
 
@@ -31,7 +31,8 @@ def page() -> str:
         " `XDG_CONFIG_HOME` if it is set). A project's file is `.pi/subagents/config.yaml`; it may only set the keys"
         " whose column “In a project” allows it. `subdeck settings --example` prints a file with the most used keys"
         " commented out, `subdeck settings` the effective values of all.",
-        "A key such as `worktree.copy` belongs to a group. In the file, write `copy:` below `worktree:`, indented.",
+        "A key such as `worktree.copy` belongs to a group. In the file, write `copy:` below `worktree:`, indented."
+        " Earlier spellings still work; [the changes in 0.2](changes-0.2.md) lists them.",
         *parts,
     )
 
@@ -44,8 +45,7 @@ def _row(key: str) -> tuple[str, ...]:
     entry = KEYS[key]
     meaning = markdown.text(entry.setting.meaning)
     if entry.setting.example:
-        name = key.rpartition(".")[2]
-        meaning += f" Example: {markdown.code(f'{name}: {entry.setting.example}')}"
+        meaning += f" Example: {markdown.code(example_line(key))}"
     if entry.setting.needs_restart:
         meaning += " An open app applies a change when it starts again."
     return f"`{key}`", markdown.text(expected(entry.kind)), _default(key), PROJECT[entry.setting.project], meaning

@@ -80,7 +80,7 @@ def test_the_preset_decides_before_the_setting() -> None:
     wishing = LaunchForm(a_preset(inherit_context=True), off, "/", run=run, reuse=Reuse.CONTEXT)
     silent = LaunchForm(a_preset(), off, "/", run=run, reuse=Reuse.CONTEXT)
     assert (wishing.context_refusal, bool(wishing.context)) == (None, True)
-    assert ("none (disabled by the setting inherit_context)", None) == (silent.context_refusal, silent.context)
+    assert ("none (disabled by the setting parent_context.inherit)", None) == (silent.context_refusal, silent.context)
 
 
 async def test_an_unreadable_conversation_is_said_before() -> None:
