@@ -12,11 +12,13 @@ from msgspec import Struct
 from ..text.column import Column
 from ..text.plain import one_line
 from .describe import NOTHING, age, doing, doing_silently, elapsed, known_cost, short_cost, state, tokens, tokens_used
-from .model import RunnerKind, RunStatus
+from .model import RunnerKind, RunReason, RunStatus
 from .snapshot import RunSnapshot
 
 if TYPE_CHECKING:
     from typing import Literal
+
+    from .changes import Changes
 
     Tone = Literal["muted", "plain", "state", "news"]
 
@@ -115,6 +117,8 @@ class RunColumn(Struct, frozen=True, eq=False, kw_only=True):
     """The colour in the app: of the run's state, the same but only if it is news, or muted or plain."""
     counted: bool = False
     """Whether the user decides on its text while a run needs input: a cut text ends with the size of the cut."""
+    has_text: Callable[[RunSnapshot], bool] | None = None
+    """Whether a run has a text in it; the app hides the column until a run has one. None: every run has one."""
     is_usual: bool = False
     """Whether it is shown without a setting."""
     needs_remote: bool = False
@@ -167,6 +171,11 @@ def _now(view: RunView) -> str:
     return re.sub(r"^(! )?wants to (run|change|write|read) (?:a command|a file|files): ", r"\1\2: ", now)
 
 
+def _has_news(run: RunSnapshot) -> bool:
+    end = run.end
+    return end is None or bool(end.message or end.check) or end.reason not in (RunReason.DONE, RunReason.FINALIZED)
+
+
 _WORKTREE = "⎇ worktree"
 """Behind the agent of a run that works apart from the project's files."""
 
@@ -178,6 +187,11 @@ def _agent(view: RunView) -> str:
         return name
     parts = (name, RunnerKind.TMUX if meta.runner == RunnerKind.TMUX else "", _WORKTREE if meta.worktree else "")
     return " ".join(filter(None, parts))
+
+
+def has_changes(changes: Changes | None) -> bool:
+    """Return whether there are changes, or it is unknown whether there are any."""
+    return changes is not None and changes.figure != NOTHING
 
 
 def _host(view: RunView) -> str:
@@ -271,6 +285,7 @@ NOW = RunColumn(
     brief_to=47,
     tone="news",
     counted=True,
+    has_text=_has_news,
     is_usual=True,
     status=Column(DOING, least=12),
     words="current activity or result",
@@ -311,9 +326,10 @@ TOKENS = RunColumn(
     text=lambda view: tokens_used(view.run.usage),
     whole=lambda runs: tokens(token_count(runs)),
     cells=6,
-    left=16,
-    rank=3,
+    left=46,
+    rank=5,
     right=True,
+    has_text=lambda run: bool(run.usage.tokens or run.usage.uncounted),
     is_usual=True,
     sort=Sort("tokens", lambda runs, _status, _section: -float(token_count(runs)), falls=True, turn=3),
     status=Column(6, right=True),
@@ -323,9 +339,10 @@ COST = RunColumn(
     text=lambda view: known_cost(short_cost(view.run.usage.cost), view.run.usage.unpriced),
     whole=lambda runs: known_cost(short_cost(cost(runs)), sum(run.usage.unpriced for run in runs)),
     cells=8,
-    left=46,
-    rank=5,
+    left=56,
+    rank=6,
     right=True,
+    has_text=lambda run: bool(run.usage.cost > 0 or run.usage.unpriced),
     is_usual=True,
     sort=Sort("cost", lambda runs, _status, _section: -float(cost(runs)), falls=True, turn=2),
 )
@@ -333,9 +350,10 @@ CHANGES = RunColumn(
     name="changes",
     text=lambda view: changes.figure if (changes := view.run.changes) else view.changed,
     cells=11,
-    left=52,
-    rank=6,
+    left=40,
+    rank=3,
     right=True,
+    has_text=lambda run: has_changes(run.changes),
     is_usual=True,
     sort=Sort("changes", lambda runs, _status, _section: -float(_lines_changed(runs)), falls=True, turn=10),
 )
@@ -344,6 +362,7 @@ AGENT = RunColumn(
     text=_agent,
     whole=_agents,
     cells=14,
+    left=96,
     rank=8,
     brief_to=9,
     is_usual=True,
@@ -358,6 +377,7 @@ MODEL = RunColumn(
     text=lambda view: one_line(model_of(view.run), NAME) or NOTHING,
     cells=22,
     rank=9,
+    has_text=lambda run: bool(model_of(run)),
     sort=Sort("model", lambda runs, _status, _section: one_line(model_of(runs[0]), NAME).casefold(), turn=9),
     filtered=model_of,
 )

@@ -10,7 +10,8 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
-from ...core.run.columns import BY_AGE, Section, Sort, Value
+from ...core.run.columns import BY_AGE, CHANGES, Section, Sort, Value, has_changes
+from ._extent import NO_RUNS
 from .filter import EVERYTHING, Filter
 from .order import GroupFacts, order_in_group, sort_key, summarize
 
@@ -49,7 +50,9 @@ class Listing:
         self.backwards = False
         """Whether the order of the sort is reversed."""
         self.order = 0
-        """Grows whenever a row has moved."""
+        """Grows whenever a row or the extent has changed, so that all rows have to be drawn again."""
+        self.extent = NO_RUNS
+        """What the runs shown so far need of the columns."""
         self._pinned: str | None = None
         """A run that is shown even if it does not pass the filter: the cursor is on it."""
         self.folded: set[str] = set()
@@ -169,6 +172,9 @@ class Listing:
         self.filter, self._pinned = wanted, None
         hidden = {run.run_id for run in self._run_store.runs if not self._passes(run)} if wanted else set[str]()
         changed, self._hidden = hidden ^ self._hidden, hidden
+        for run_id in changed - hidden:
+            if run := self._run_store.get(run_id):
+                self._measure(run)
         self._rebuild(dict.fromkeys(map(self.group_key_of, changed)))
 
     def sort_by(self, sort: Sort, *, backwards: bool = False) -> None:
@@ -198,6 +204,7 @@ class Listing:
         run_id, group = run.run_id, run.meta.group
         if self._passes(run):
             self._hidden.discard(run_id)
+            self._measure(run)
         else:
             self._hidden.add(run_id)
         is_known = run_id in self._group_keys or run_id in self._rows_by_group
@@ -205,6 +212,21 @@ class Listing:
             group_key = self._group_keys[run_id] = _SEVERAL + group.id
             self._siblings.setdefault(group_key, set()).add(run_id)
         return self.group_key_of(run_id)
+
+    def _measure(self, run: RunSnapshot) -> None:
+        extent = self.extent.including(run)
+        if extent is not self.extent:
+            self.extent = extent
+            self.order += 1
+
+    def take_changing(self, run_ids: Iterable[str]) -> None:
+        """Show the column of changes once a shown run has some while it runs."""
+        if CHANGES not in self.extent.empty:
+            return
+        changing = self._run_store.changing
+        if any(has_changes(changing.get(run_id)) for run_id in run_ids if run_id not in self._hidden):
+            self.extent = self.extent.with_column(CHANGES)
+            self.order += 1
 
     def _leave(self, run_id: str) -> str:
         """Forget a removed run; return the key of its group."""

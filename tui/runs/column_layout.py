@@ -7,18 +7,20 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from ...core.run.columns import (
+    AGE,
     AGENT,
     COLUMNS,
-    COST,
     ID,
     NOW,
     PRESET,
     STATE,
+    TASK,
     RunColumn,
     Sort,
     columns_named,
 )
 from ..text.cells import fit
+from ._extent import FULL, LONGEST_TASK, Extent
 
 WITH_HOST = tuple(column for column in COLUMNS if column.is_usual)
 """The usual columns while a run of another machine is listed."""
@@ -56,6 +58,9 @@ LEFT_BY_WORD = 60
 """Cells that have to remain for the texts beside the word of a state."""
 LEAST_FOR_NOW = 40
 """Cells for the texts from which a run's activity fits."""
+LEAST_NOW, SHARE_OF_NOW = 16, 0.4
+"""Cells of the activity, and its share of the cells for both texts, until the longest task fits."""
+LEAST_TASK = 12
 LEAST_PRESET, MOST_PRESET, ROOMY_PRESET = 7, 16, 24
 
 RISING, FALLING = "↑", "↓"
@@ -105,25 +110,31 @@ class Layout(NamedTuple):
 
 
 @lru_cache(64)
-def layout(width: int, wanted: tuple[RunColumn, ...] = DEFAULT, *, words: bool = False) -> Layout:
-    """Return the columns that fit into rows of this width; `words` allows words for states if they fit."""
-    gutter = 0 if wanted[0] is STATE else GUTTER
-    state = gutter + GLYPH if STATE in wanted else 0
+def layout(
+    width: int, wanted: tuple[RunColumn, ...] = DEFAULT, extent: Extent = FULL, *, words: bool = False
+) -> Layout:
+    """Return the columns that fit into rows of this width; `words` allows words for states if they fit.
+
+    Empty columns are left out, unless all are empty.
+    """
+    filled = tuple(column for column in wanted if column not in extent.empty) or wanted
+    gutter = 0 if filled[0] is STATE else GUTTER
+    state = gutter + GLYPH if STATE in filled else 0
     room = max(0, width - LEAD - state)
     shown: dict[RunColumn, int] = {}
     for column, cost, left in _needs(wanted):
-        if column in wanted and room - cost >= left:
+        if column in filled and room - cost >= left:
             shown[column] = shown.get(column, 0) + cost
             room -= cost
     if state and words and room - (WORD - GLYPH) >= LEFT_BY_WORD:
         state += WORD - GLYPH
         room -= WORD - GLYPH
-    shown |= _texts(room, [column for column in wanted if not column.cells and column is not STATE])
+    shown |= _texts(room, [column for column in filled if not column.cells and column is not STATE], extent)
     if state:
         shown[STATE] = state
     places: list[Place] = []
     start = LEAD
-    for column in wanted:
+    for column in filled:
         if column in shown:
             places.append(Place(column, start, shown[column]))
             start += shown[column]
@@ -140,24 +151,28 @@ def _needs(wanted: tuple[RunColumn, ...]) -> Iterator[tuple[RunColumn, int, int]
         return
     has_name = wanted in (WITH_AGENT, WITH_BOTH)
     for column in _RANKED:
-        if column is COST and has_name:
+        if column is AGE and has_name:
             yield AGENT, AGENT_NAME, LEFT_BY_NAME
         yield column, column.cells - AGENT_NAME if column is AGENT and has_name else column.cells, column.left
 
 
-def _texts(room: int, wanted: Sequence[RunColumn]) -> dict[RunColumn, int]:
-    """Divide the remaining cells among the columns of texts."""
+def _texts(room: int, wanted: Sequence[RunColumn], extent: Extent) -> dict[RunColumn, int]:
+    """Divide the remaining cells among the columns of texts; the task gets most of them, up to the longest task."""
     if NOW in wanted and len(wanted) > 1 and room < LEAST_FOR_NOW:
         wanted = [column for column in wanted if column is not NOW]
     long = [column for column in wanted if column is not PRESET]
     shown: dict[RunColumn, int] = {}
     if PRESET in wanted:
-        most = ROOMY_PRESET if room >= ROOMY else MOST_PRESET
+        most = min(ROOMY_PRESET if room >= ROOMY else MOST_PRESET, extent.preset + GUTTER)
         shown[PRESET] = min(room, max(LEAST_PRESET, min(most, room // 4))) if long else room
         room -= shown[PRESET]
-    for number, column in enumerate(long):
-        shown[column] = room // (len(long) - number)
-        room -= shown[column]
+    if TASK in long and NOW in long:
+        now = max(min(room // 2, LEAST_NOW), int(room * SHARE_OF_NOW))
+        longest = max(LEAST_TASK, min(extent.task, LONGEST_TASK) + GUTTER)
+        shown[TASK] = min(room - now, longest)
+        shown[NOW] = room - shown[TASK]
+    elif long:
+        shown[long[0]] = room
     return shown
 
 

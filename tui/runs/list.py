@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from ...core.project.follower import Update
     from ...core.run.snapshot import RunSnapshot
     from ..feed.bridge import Bridge
+    from ._extent import Extent
 
 
 LEAST_FOR_HEAD = 6
@@ -305,7 +306,8 @@ class RunList(RowList):
     def changing_in_sight(self) -> list[RunSnapshot]:
         """Return the running runs whose changes are visible on the screen."""
         width = self.scrollable_content_region.width - len(CURSOR)
-        if not self.is_on_screen or not self.screen.is_current or self.layout_at(width).place(CHANGES) is None:
+        extent = self.listing.extent.with_column(CHANGES)  # the first one brings the column
+        if not self.is_on_screen or not self.screen.is_current or not self._layout_for(width, extent).place(CHANGES):
             return []
         top = self.scroll_offset.y
         rows = range(top, min(top + self.rows_height, self.listing.active))
@@ -314,6 +316,7 @@ class RunList(RowList):
 
     def redraw(self, run_ids: Iterable[str]) -> None:
         """Redraw the rows of these runs after a change outside their snapshots."""
+        self._keep_view(partial(self.listing.take_changing, run_ids))
         for run_id in run_ids:
             self._refresh_row(Row(self.listing.group_key_of(run_id), run_id))
 
@@ -330,9 +333,12 @@ class RunList(RowList):
 
     def layout_at(self, width: int) -> Layout:
         """Return the columns of rows of this width."""
+        return self._layout_for(width, self.listing.extent)
+
+    def _layout_for(self, width: int, extent: Extent) -> Layout:
         listing = self.listing
         columns = for_listed(self._columns, remote=listing.has_remote, agents=listing.has_several_agents)
-        return layout(width, columns, words=self.app.size.width >= WORDS_FROM)
+        return layout(width, columns, extent, words=self.app.size.width >= WORDS_FROM)
 
     def head_line(self, width: int) -> str:
         return headings(self.layout_at(width), self.listing.sort, backwards=self.listing.backwards)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
-from subdeck.core.run.columns import AGENT, CHANGES, COST, TASK, RunColumn
+from subdeck.core.run.columns import AGE, AGENT, CHANGES, COST, TASK, RunColumn
 from subdeck.tui.runs._listing import Listing
 from subdeck.tui.runs._rows import RowFlags, RunRow, head_cells
 from subdeck.tui.runs.column_layout import DEFAULT, WITH_AGENT, WITH_BOTH, for_listed, layout
@@ -42,16 +42,16 @@ async def test_the_column_comes_with_a_second_agent(size: tuple[int, int]) -> No
     ("width", "shown"),
     [
         (50, set[RunColumn]()),
-        (74, {AGENT}),
-        (80, {AGENT}),
-        (96, {AGENT, COST}),
-        (110, {AGENT, COST, CHANGES}),
+        (74, {AGENT, CHANGES}),
+        (80, {AGENT, CHANGES, AGE}),
+        (96, {AGENT, CHANGES, AGE}),
+        (110, {AGENT, CHANGES, AGE, COST}),
     ],
 )
 def test_it_drops_by_importance(width: int, shown: set[RunColumn]) -> None:
-    """With several agents in use the agent's name is dropped after cost and changes, and before age."""
+    """With several agents in use the agent's name is dropped after cost and age, and before changes."""
     places = {place.column for place in layout(width, WITH_AGENT).places}
-    assert shown == places & {AGENT, COST, CHANGES}
+    assert shown == places & {AGENT, CHANGES, AGE, COST}
 
 
 def test_a_wide_list_has_room_for_the_worktree() -> None:

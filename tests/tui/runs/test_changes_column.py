@@ -128,6 +128,21 @@ async def test_the_column_is_live() -> None:
 async def test_nothing_is_looked_at_where_the_column_is_not_shown() -> None:
     """A narrow list without the column computes no changes."""
     engine = FakeEngine(a_run(1, usage=Usage(tool_uses=2), patience=60.0, heard_at=monotonic()))
-    async with opened(engine, size=(80, 24)) as deck:
+    async with opened(engine, size=(64, 24)) as deck:
         deck.main._changing.tick()
         assert [] == engine.work.looks
+
+
+async def test_the_first_changes_bring_the_column() -> None:
+    """Without any changes there is no column; it appears when a running run has some."""
+    running = a_run(1, usage=Usage(tool_uses=2), patience=60.0, heard_at=monotonic())
+    engine = FakeEngine(running)
+    async with opened(engine, size=(80, 24)) as deck:
+        await deck.until(lambda: engine.work.looks, "the first look at the changes")
+        await deck.until(lambda: not deck.main._changing._looking.is_busy, "the end of the look")
+        assert "changes" not in deck.rows(deck.main.runs)[0]
+        engine.work.known[running.run_id] = Changes(files=1, added=7)
+        engine.tell(a_run(1, usage=Usage(tool_uses=3), patience=60.0, heard_at=monotonic()))
+        deck.main._changing._due_at = 0.0
+        await deck.until(lambda: "+7 −0" in deck.screen_text, "the live figure")
+        assert "changes" in deck.rows(deck.main.runs)[0]

@@ -10,18 +10,32 @@ from hypothesis import given, strategies as st
 from msgspec.structs import replace
 from rich.cells import cell_len
 from subdeck.core.config.settings import Settings
-from subdeck.core.run.changes import WorktreePlan
-from subdeck.core.run.columns import COLUMNS, STATE, RunColumn, column_names, sort_titled
+from subdeck.core.run.changes import Changes, WorktreePlan
+from subdeck.core.run.columns import (
+    COLUMNS,
+    COST,
+    NOW as NOW_COLUMN,
+    PRESET,
+    STATE,
+    TASK,
+    RunColumn,
+    column_names,
+    sort_titled,
+)
 from subdeck.core.run.model import Usage
 from subdeck.core.run.snapshot import RunSnapshot
+from subdeck.tui.runs._extent import FULL, NO_RUNS, Extent
+from subdeck.tui.runs._listing import Listing
 from subdeck.tui.runs._rows import RowFlags, RunRow, head_cells
 from subdeck.tui.runs.column_layout import DEFAULT, LEAD, chosen_columns, headings, layout
+from subdeck.tui.runs.filter import parse_filter
 from subdeck.tui.runs.order import common_beginning, summarize
+from subdeck.tui.runs.store import RunStore
 
 from ..deck.test_hostile_text import HOSTILE
 from ..fake_engine import FakeEngine, a_run, run_id
 from ..open_deck import opened
-from ..sample_runs import a_group, a_mate
+from ..sample_runs import a_group, a_mate, an_update
 
 NOW = datetime.now(UTC)
 BY_COST = sort_titled("by cost")
@@ -75,22 +89,105 @@ def test_gutters_never_shrink(width: int, wanted: list[RunColumn], words: bool) 
         )
 
 
+def names_at(width: int, extent: Extent = FULL, *, words: bool = False) -> list[str]:
+    return [place.column.name for place in layout(width, extent=extent, words=words).places]
+
+
 def test_columns_come_with_the_room() -> None:
-    """Narrow lists keep state, preset, task, elapsed and tokens; then come age, cost, changes, agent with runner."""
+    """Narrow lists keep state, preset, task, elapsed; then come changes, activity, age, tokens, cost, agent."""
+    few = ["state", "preset", "task", "elapsed"]
+    assert names_at(50) == few
+    assert names_at(65) == ["state", "preset", "task", "now", "elapsed", "changes"]
+    assert names_at(75) == ["state", "preset", "task", "now", "age", "elapsed", "changes"]
+    assert names_at(93) == ["state", "preset", "task", "now", "age", "elapsed", "tokens", "changes"]
+    assert names_at(115) == ["state", "preset", "task", "now", "age", "elapsed", "tokens", "cost", "changes"]
+    assert names_at(160) == [*names_at(115), "agent"]
     run = a_run(1, usage=Usage(input=3200, cost=0.31), meta_agent="pi", meta_runner="tmux")
-    tiny, narrow, middle, wide = (row_of(run, width) for width in (50, 75, 80, 140))
-    assert tiny.endswith("  3.2k")
-    assert "m " not in tiny
-    assert re.search(r"29m   29:5\d|3\dm   3\d:", narrow)
-    assert narrow.endswith("  3.2k")
-    assert middle.endswith("  3.2k   $0.31")
-    assert wide.rstrip().endswith("  3.2k   $0.31            pi tmux")
+    assert re.search(r"29m   29:5\d|3\dm   3\d:", row_of(run, 75))
+    assert row_of(run, 160).rstrip().endswith("  3.2k   $0.31            pi tmux")
+
+
+def test_an_empty_column_is_left_out() -> None:
+    """A column that is empty for every shown run has no room; the task gets it first, and state words come with it."""
+    empty = NO_RUNS.including(a_run(1, meta_task="x" * 80))
+    assert names_at(75, empty) == ["state", "preset", "task", "now", "age", "elapsed"]
+    assert width_of(TASK, 93, empty) - width_of(TASK, 93) >= 6
+    assert not layout(93, words=True).has_word
+    assert layout(93, extent=empty, words=True).has_word
+    some = empty.including(a_run(2, usage=Usage(input=5)))
+    assert names_at(75, some) == ["state", "preset", "task", "now", "age", "elapsed", "tokens"]
+    none_of_them = layout(75, chosen_columns(["cost"]), empty)
+    assert [place.column for place in none_of_them.places] == [COST]
+
+
+@pytest.mark.parametrize(
+    ("run", "filled"),
+    [
+        (a_run(1), set[str]()),
+        (a_run(1, usage=Usage(input=3)), {"tokens"}),
+        (a_run(1, usage=Usage(unpriced=3)), {"cost"}),
+        (a_run(1, "completed", changes=Changes()), set[str]()),
+        (a_run(1, "completed", changes=Changes(note="no git")), {"changes"}),
+        (a_run(1, "completed", changes=Changes(files=1, added=2)), {"changes"}),
+        (a_run(1, meta_resolved_model="fake/test"), {"model"}),
+    ],
+)
+def test_a_column_has_a_text(run: RunSnapshot, filled: set[str]) -> None:
+    """A column is empty if a run has a blank or a dash there: the row shows no more than that."""
+    usual = NO_RUNS.including(a_run(1, meta_resolved_model="", meta_requested_model=""))
+    shown = {column.name for column in usual.empty - usual.including(run).empty}
+    assert filled == shown - {"model"} if "model" not in filled else filled <= shown
+
+
+def test_tasks_get_the_room_first() -> None:
+    """Tasks have most of the room for texts up to the longest one; what they do not need is for the activity."""
+    long, short = (NO_RUNS.including(a_run(1, meta_task=task)) for task in ("x" * 80, "port the parser"))
+    for width in (75, 93, 115, 164):
+        assert width_of(TASK, width, long) > width_of(NOW_COLUMN, width, long) >= 16
+        assert width_of(TASK, width, short) == len("port the parser") + 1
+    assert width_of(TASK, 250, long) == 73
+
+
+def test_a_preset_has_no_more_room_than_the_longest_name() -> None:
+    """Short names of presets leave their room to the tasks."""
+    short = NO_RUNS.including(a_run(1, meta_preset="scout"))
+    assert width_of(PRESET, 115, short) == 7
+    group = short.including(a_mate(1, size=12, meta_preset="reviewer"))
+    assert width_of(PRESET, 115, group) == len(" reviewer ×12")
+
+
+def width_of(column: RunColumn, width: int, extent: Extent = FULL) -> int:
+    place = layout(width, extent=extent).place(column)
+    return place.width if place else 0
+
+
+def test_a_column_stays_once_it_was_shown() -> None:
+    """A column appears with the first shown run that has a text in it, and stays: columns do not come and go."""
+    store = RunStore()
+    listing = Listing(store)
+
+    def tell(*runs: RunSnapshot, removed: tuple[str, ...] = ()) -> None:
+        update = an_update(*runs, removed=removed)
+        store.apply(update)
+        listing.take(update)
+
+    tell(a_run(1))
+    assert COST in listing.extent.empty
+    listing.filter_by(parse_filter("preset:repo"))
+    tell(a_run(2, usage=Usage(cost=0.31), meta_preset="other"))
+    assert COST in listing.extent.empty
+    before = listing.order
+    listing.filter_by(parse_filter(""))
+    assert COST not in listing.extent.empty
+    assert listing.order > before
+    tell(removed=(run_id(2),))
+    assert COST not in listing.extent.empty
 
 
 def test_a_run_in_a_worktree_is_marked() -> None:
     """A worktree is marked by a sign and a word after the agent."""
     run = a_run(1, meta_agent="pi", meta_worktree=WorktreePlan("subdeck/fixer-000001", "/src/shop"))
-    assert row_of(run, 140).rstrip().endswith(" pi ⎇ worktree")
+    assert row_of(run, 160).rstrip().endswith(" pi ⎇ worktree")
 
 
 def test_a_state_is_a_glyph_unless_there_is_room_for_its_word() -> None:
@@ -104,15 +201,15 @@ def test_a_state_is_a_glyph_unless_there_is_room_for_its_word() -> None:
 
 def test_no_cost_is_a_dash() -> None:
     """An uncharged run shows no amount."""
-    assert row_of(a_run(1), 80).endswith("–       –")
+    assert " –       – " in row_of(a_run(1), 115)
 
 
 def test_a_cost_that_nobody_knows_is_no_dash() -> None:
     """An unknown cost is a question mark, and a sum without it has a plus."""
     untold = Usage(input=3200, unpriced=3200)
-    assert row_of(a_run(1, usage=untold), 80).endswith("  3.2k       ?")
+    assert "  3.2k       ? " in row_of(a_run(1, usage=untold), 115)
     runs = [a_run(1, usage=untold), a_run(2, usage=Usage(input=800, cost=0.31))]
-    assert text_of(head_cells(summarize(runs, known=2), RowFlags(), layout(80), NOW)).endswith("  4.0k  $0.31+")
+    assert text_of(head_cells(summarize(runs, known=2), RowFlags(), layout(115), NOW))[:-11].endswith("  4.0k  $0.31+")
 
 
 def test_figures_line_up_at_the_right() -> None:
@@ -129,7 +226,7 @@ def test_signs_are_glyphs() -> None:
     assert [row_of(a_run(1, "failed"), 80, signs)[:2] for signs in flags] == ["  ", "! ", "•◆", " │"]
 
 
-@pytest.mark.parametrize(("width", "tally"), [(62, "2● 1✗ 1✓"), (110, "2 running  1 ✗  1 ✓"), (40, "2● 1✗ 1✓")])
+@pytest.mark.parametrize(("width", "tally"), [(62, "2● 1✗ 1✓"), (130, "2 running  1 ✗  1 ✓"), (30, "2● 1✗ 1✓")])
 def test_a_head_says_how_its_runs_stand(width: int, tally: str) -> None:
     """A head shows its state, preset, number of runs, full tally and sums, in the columns of the rows."""
     group = summarize(a_group("running", "running", "failed", "completed", usage=Usage(input=1000)), known=4)
@@ -137,7 +234,7 @@ def test_a_head_says_how_its_runs_stand(width: int, tally: str) -> None:
     assert row.startswith(" ▾● re")
     assert "×4 " in row
     assert tally in row
-    assert "  4.0k" in row
+    assert ("  4.0k" in row) == (width == 130)
 
 
 def test_tasks_of_a_group_say_their_common_beginning_once() -> None:
@@ -173,7 +270,7 @@ def test_a_second_attempt_is_told() -> None:
     """Without a column for the activity, the attempt is shown before the task."""
     again = a_run(1, attempt=2, meta_max_attempts=3)
     assert "try 2/3 · task 1" in row_of(again, 50)
-    assert "try 2/3 · starting" in row_of(again, 100)
+    assert "try 2/3 · starting" in row_of(again, 115)
 
 
 def test_a_group_does_not_count_unknown_ends_as_failed() -> None:
@@ -229,7 +326,7 @@ def test_no_choice_is_the_usual_one() -> None:
 
 async def test_a_click_on_a_heading_sorts() -> None:
     """A click on a heading sorts by it, another one reverses, with a mark beside it; `O` reverses too."""
-    runs = [a_run(number, "completed", usage=Usage(cost=number / 4 % 1)) for number in range(1, 5)]
+    runs = [a_run(number, "completed", message="done", usage=Usage(cost=number / 4 % 1)) for number in range(1, 5)]
     async with opened(FakeEngine(*runs)) as deck:
         list_, listing = deck.main.runs, deck.main.runs.listing
 
@@ -237,7 +334,7 @@ async def test_a_click_on_a_heading_sorts() -> None:
             return [listing.row(index).run_id for index in range(len(listing))]
 
         line = deck.rows(list_)[0]
-        assert line.split() == ["preset", "task", "now", "age↑", "time", "tok", "cost", "changes"]
+        assert line.split() == ["preset", "task", "now", "age↑", "time", "cost"]
         await deck.pilot.click(list_, offset=(line.index("cost") + 2, 1))
         await deck.until(lambda: listing.sort is BY_COST, "the sort by cost")
         assert shown() == [run_id(number) for number in (3, 2, 1, 4)]

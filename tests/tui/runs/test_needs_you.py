@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -212,8 +213,12 @@ async def test_who_waits_comes_first() -> None:
 
 async def test_a_narrow_row_shows_the_command() -> None:
     """A narrow row shows the command before the words around it."""
-    async with opened(FakeEngine(asking(1, "git push origin main")), (80, 24)) as deck:
-        await deck.until(lambda: "run: git pus… (+13)" in deck.rows(deck.main.runs)[1], "the command in the row")
+    command = "git push origin main --force-with-lease --follow-tags"
+    async with opened(FakeEngine(asking(1, command)), (80, 24)) as deck:
+        await deck.until(
+            lambda: re.search(r" run: git push ori.*… \(\+\d+\) ", deck.rows(deck.main.runs)[1]),
+            "the command in the row",
+        )
 
 
 async def test_who_waits_is_not_ticked_off() -> None:

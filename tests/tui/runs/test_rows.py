@@ -61,7 +61,7 @@ def test_runs_of_one_second_are_in_the_order_of_their_launch() -> None:
 
 def test_a_change_without_another_place_moves_nothing() -> None:
     """An update of a run's activity does not change the order."""
-    run_store, listing = listed(a_run(1), a_run(2))
+    run_store, listing = listed(a_run(1, usage=Usage(input=4)), a_run(2))
     before = listing.order
     tell(run_store, listing, a_run(1, activity="Reading", usage=Usage(input=5)))
     assert listing.order == before
