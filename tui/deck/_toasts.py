@@ -11,6 +11,7 @@ from textual.screen import ModalScreen
 from textual.widget import Widget
 
 from ...core.config.settings import Notifications
+from ...core.run.columns import about
 from ...core.run.describe import doing, runs_word, state
 from ...core.run.snapshot import RunSnapshot
 from ...core.text.plain import one_line
@@ -36,6 +37,8 @@ CELLS = 56
 """Cells of a line on a wide screen."""
 REQUESTS = "requests"
 """Kind of the toasts about requests; one is on the screen at a time."""
+LEAST_TASK = 20
+"""Cells of a task that matter more than its preset."""
 LEAST_CELLS = 16
 """Cells of a run's activity, in a line with others."""
 COUNT_CELLS = 4
@@ -142,7 +145,7 @@ class Toasts:
         self._leaving.append(now + seconds)
         failed = any(map(needs_operator, ended))
         cells = min(CELLS, self._node.app.size.width // 2 - 4)
-        text = _who(ended[0]) if in_sight else ends_text(ended, cells)
+        text = _who(ended[0], cells) if in_sight else ends_text(ended, cells)
         self._note([] if in_sight else only_counted(ended, cells))
         self._node.notify(text, severity="error" if failed else "information", timeout=seconds, markup=False)
 
@@ -156,7 +159,7 @@ class Toasts:
 def requests_text(asked: Sequence[RunSnapshot], cells: int = CELLS, *, named: bool = True) -> str:
     """Return the runs that need input and their requests; several with a line each."""
     if len(asked) == 1 and named:
-        return f"{_who(asked[0])}\n{doing(asked[0], 2 * cells - WRAP_CELLS)}"
+        return f"{_who(asked[0], cells)}\n{doing(asked[0], 2 * cells - WRAP_CELLS)}"
     head = f"{runs_word(len(asked))} {'needs' if len(asked) == 1 else 'need'} input"
     if not named:
         return f"{head}."
@@ -168,8 +171,8 @@ def requests_text(asked: Sequence[RunSnapshot], cells: int = CELLS, *, named: bo
 def ends_text(ended: Sequence[RunSnapshot], cells: int = CELLS) -> str:
     """Return the finished runs and their results: one in two lines, several with a line each, equal lines once."""
     if len(ended) == 1:
-        return f"{_who(ended[0])}\n{doing(ended[0], 2 * cells - WRAP_CELLS)}"
-    alike = Counter(_line(run, cells) for run in ended)
+        return f"{_who(ended[0], cells)}\n{doing(ended[0], 2 * cells - WRAP_CELLS)}"
+    alike = Counter(_lines(ended, cells))
     lines = [line if count == 1 else f"{line} ×{count}" for line, count in alike.items()][:LINES]
     if rest := sum(list(alike.values())[LINES:]):
         lines.append(f"and {runs_word(rest)} more")
@@ -178,29 +181,47 @@ def ends_text(ended: Sequence[RunSnapshot], cells: int = CELLS) -> str:
 
 def only_counted(ended: Sequence[RunSnapshot], cells: int) -> list[RunSnapshot]:
     """Return the runs that `ends_text` does not name."""
-    named = list(dict.fromkeys(_line(run, cells) for run in ended))[:LINES]
-    return [run for run in ended if _line(run, cells) not in named]
+    lines = _lines(ended, cells)
+    named = list(dict.fromkeys(lines))[:LINES]
+    return [run for run, line in zip(ended, lines, strict=True) if line not in named]
 
 
 def unseen_text(runs: Sequence[RunSnapshot]) -> str:
-    """Sum up in one line the runs that finished while you were away."""
+    """Sum up in one line the runs that finished while you were away; a second line names a single one."""
     counts = Counter("recorded by a newer subdeck" if run.newer_schema else run.status.value for run in runs)
     words = [f"{counts[word]} {word}" for word in sorted(counts, key=_WORDS.index)]
-    return f"While you were away, {runs_word(len(runs))} finished: {', '.join(words)}."
+    named = f"\n{_who(runs[0])}" if len(runs) == 1 else ""
+    return f"While you were away, {runs_word(len(runs))} finished: {', '.join(words)}.{named}"
 
 
 _WORDS = ("completed", "failed", "aborted", "recorded by a newer subdeck")
 
 
-def _line(run: RunSnapshot, cells: int) -> str:
-    who, room = f"{_who(run, cells // 3)}: ", cells - COUNT_CELLS
+def _lines(runs: Sequence[RunSnapshot], cells: int) -> list[str]:
+    """Return a line for each run with its task; with its preset if that makes too many lines few enough."""
+    lines = [_line(run, cells) for run in runs]
+    if len(set(lines)) <= LINES:
+        return lines
+    by_preset = [_line(run, cells, name=one_line(run.meta.preset, cells // 3)) for run in runs]
+    return by_preset if len(set(by_preset)) <= LINES else lines
+
+
+def _line(run: RunSnapshot, cells: int, name: str = "") -> str:
+    who = f"{state(run)}  {name or _cut(about(run), cells // 3)}: "
+    room = cells - COUNT_CELLS
     line = who + doing(run, max(LEAST_CELLS, room - len(who)))
-    if run.is_waiting:
-        return recounted(line, room, width_of)
-    return line if len(line) <= room else f"{line[: room - 1].rstrip()}…"
+    return recounted(line, room, width_of) if run.is_waiting else _cut(line, room)
 
 
-def _who(run: RunSnapshot, task_cells: int = 40) -> str:
-    """Name a run by its preset, or without one by its task, in `task_cells` cells."""
-    name = one_line(run.meta.preset, 40) or one_line(run.meta.task, task_cells) or run.meta.title
-    return f"{state(run)}  {name}"
+def _who(run: RunSnapshot, cells: int = CELLS) -> str:
+    """Name a run by its task, with the preset before it if there is room."""
+    shown, preset, task = state(run), one_line(run.meta.preset, 40), about(run)
+    room = cells - len(shown) - 2
+    left = room - len(preset) - 3
+    if preset and (len(task) <= left or left >= LEAST_TASK):
+        return f"{shown}  {preset} ▸ {_cut(task, left)}"
+    return f"{shown}  {_cut(task, room)}"
+
+
+def _cut(text: str, room: int) -> str:
+    return text if len(text) <= room else f"{text[: room - 1].rstrip()}…"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from rich.style import Style
 from subdeck.tui.deck._bars import fitting
-from subdeck.tui.deck._toasts import ends_text
+from subdeck.tui.deck._toasts import ends_text, only_counted, unseen_text
 from subdeck.tui.keys.command import ActionContext, KeyContext
 from subdeck.tui.keys.keymap import footer_hints, keys_line
 from subdeck.tui.runs._rows import RowFlags, RunRow
@@ -39,7 +39,7 @@ async def test_a_dialog_is_not_covered() -> None:
         await deck.until(lambda: deck.main._toasts._waiting, "the end to wait")
         assert deck.toasts == []
         await deck.press("escape")
-        await deck.until(lambda: deck.toasts == ["✗ failed  repo-scout"], "the end to be told")
+        await deck.until(lambda: deck.toasts == ["✗ failed  repo-scout ▸ task 3"], "the end to be told")
 
 
 async def test_answers_do_not_pile_up() -> None:
@@ -53,7 +53,8 @@ async def test_answers_do_not_pile_up() -> None:
 
 def test_ends_alike_are_told_in_one_line() -> None:
     """Attempts failing for one reason are one line with their number, no longer than the limit."""
-    copies = [a_run(number, "failed", message="the agent exited with code 0") for number in (1, 2, 3)]
+    words = "the agent exited with code 0"
+    copies = [a_run(number, "failed", message=words, meta_task="fix the parser") for number in (1, 2, 3)]
     told = ends_text([*copies, a_run(4, "completed", message="an answer " * 30)], 36).split("\n")
     assert len(told) == 2
     assert told[0].endswith("×3")
@@ -67,14 +68,31 @@ async def click(deck: Deck, place: Offset) -> None:
     await deck.pilot.pause()
 
 
-def test_a_toast_names_the_task_of_a_run_without_a_preset() -> None:
-    """A toast names the task of a run without a preset, shortened if it lists other runs."""
+def test_a_toast_names_the_task() -> None:
+    """A toast names the task of its run, after the preset if there is room; in a line with others it is shortened."""
     ended = [
-        a_run(number, "failed", message="401 no", meta_preset="", meta_task=f"{task} the error paths of the parser")
+        a_run(number, "failed", message="401 no", meta_task=f"{task} the error paths of the parser")
         for number, task in enumerate(("check", "[b]read"))
     ]
-    assert "✗ failed  check the error paths of the parser" == ends_text(ended[:1]).split("\n")[0]
+    assert "✗ failed  repo-scout ▸ check the error paths of the parser" == ends_text(ended[:1], 60).split("\n")[0]
+    assert "✗ failed  repo-scout ▸ check the error paths of…" == ends_text(ended[:1], 49).split("\n")[0]
+    assert "✗ failed  check the error paths of…" == ends_text(ended[:1], 36).split("\n")[0]
     assert ["✗ failed  check the e…: model_e…", "✗ failed  [b]read the…: model_e…"] == ends_text(ended, 36).split("\n")
+    assert "▸ check the error paths" in unseen_text(ended[:1])
+    described = a_run(1, "failed", meta_preset="", meta_description="errors")
+    assert "✗ failed  errors" == ends_text([described]).split("\n")[0]
+
+
+def test_many_ends_alike_are_told_by_their_preset() -> None:
+    """Runs of one preset that fail for one reason need one line if their tasks need too many."""
+    many = [a_run(number, "failed", message="401 no", meta_task=f"{number} is to do") for number in range(1, 9)]
+    assert ends_text(many).split("\n") == ["✗ failed  repo-scout: model_error: 401 no ×8"]
+    assert only_counted(many, 56) == []
+    several = [a_run(number, "completed", message=f"{number}", meta_task=f"see {number}") for number in range(1, 9)]
+    told = ends_text(several).split("\n")
+    assert told[0] == "✓ completed  see 1: 1"
+    assert told[-1] == "and 4 runs more"
+    assert only_counted(several, 56) == several[4:]
 
 
 async def test_a_click_on_a_toast_closes_it_alone() -> None:

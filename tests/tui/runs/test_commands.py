@@ -221,7 +221,7 @@ async def test_an_end_is_told_once() -> None:
     async with opened(engine) as deck:
         engine.tell(a_run(1, "failed", message="401 [bold]key"))
         await deck.until(lambda: deck.toasts, "the toast")
-        assert deck.toasts == ["✗ failed  repo-scout\nmodel_error: 401 [bold]key"]
+        assert deck.toasts == ["✗ failed  repo-scout ▸ task 1\nmodel_error: 401 [bold]key"]
         assert engine.claimed == [run_id(1)]
         engine.tell(a_run(1, "failed", message="401 [bold]key"))
         engine.tell(a_run(2, activity="goes on"))
@@ -267,7 +267,7 @@ def test_never_more_than_three_toasts(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [seconds for seconds, _ in screen.timers] == [SECONDS]
     now[0] += SECONDS
     screen.timers.pop()[1]()
-    assert screen.said[TOASTS_ON_SCREEN].endswith("×3")
+    assert screen.said[TOASTS_ON_SCREEN].count("✓ completed") == 3
 
 
 async def test_the_run_looked_at_ends_silently() -> None:
@@ -280,7 +280,7 @@ async def test_the_run_looked_at_ends_silently() -> None:
         await deck.until_text("✗ repo-scout")
         engine.tell(a_run(1, "completed"))
         await deck.until(lambda: deck.toasts, "the toast of the other")
-        assert deck.toasts == ["✓ completed  repo-scout\n–"]
+        assert deck.toasts == ["✓ completed  repo-scout ▸ task 1\n–"]
         assert engine.claimed == [run_id(2), run_id(1)]
         assert not deck.main.run_store.unseen
 
@@ -292,7 +292,7 @@ async def test_a_run_in_sight_is_told_in_few_words() -> None:
         assert deck.main.runs.has_focus
         engine.tell(a_run(1, "completed", message="a long answer " * 10))
         await deck.until(lambda: deck.toasts, "the toast")
-        assert deck.toasts == ["✓ completed  repo-scout"]
+        assert deck.toasts == ["✓ completed  repo-scout ▸ task 1"]
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 30)])
@@ -347,7 +347,8 @@ async def test_an_end_during_the_first_look_is_told_once() -> None:
     async with opened(Ending(a_run(1))) as deck:
         await deck.until_text("✗ repo-scout")
         await deck.until(lambda: deck.toasts, "the line")
-        assert ([True], ["While you were away, 1 run finished: 1 failed."]) == (asked_after_look, deck.toasts)
+        told = "While you were away, 1 run finished: 1 failed.\n✗ failed  repo-scout ▸ task 1"
+        assert ([True], [told]) == (asked_after_look, deck.toasts)
 
 
 async def test_attach_to_a_process_run_opens_its_transcript() -> None:

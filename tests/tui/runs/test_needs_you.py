@@ -256,5 +256,5 @@ async def test_toasts_leave_the_count_of_who_needs_me(size: tuple[int, int]) -> 
     async with opened(engine, size) as deck:
         await began(deck)
         engine.tell(*ENDS)
-        shown = ("repo-scout: model_err", "2 need you  ] next")
+        shown = ("task 4: model_err", "2 need you  ] next")
         await deck.until(lambda: all(text in deck.screen_text for text in shown), "toasts and the count")
