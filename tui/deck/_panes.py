@@ -24,6 +24,7 @@ from ._shape import (
     above_height,
     left_width,
     presets_width,
+    request_height,
     shape_file,
     visible_panes,
     with_above,
@@ -71,7 +72,7 @@ class Panes(Vertical):
         self.shown: frozenset[KeyContext] = frozenset()
         self._file = shape_file(readonly=readonly)
         self._shape = self._file.read()
-        self._laid_out: tuple[Room, frozenset[KeyContext], Shape] | None = None
+        self._laid_out: tuple[Room, frozenset[KeyContext], Shape, int] | None = None
         """State of the last layout; None after a pane was shown separately. Setting styles costs a layout."""
         self._held: Border | None = None
         """The border that is being dragged."""
@@ -94,10 +95,13 @@ class Panes(Vertical):
         """Show the panes that fit; the screen composes after the first call, so that nothing is styled twice."""
         room = self._room
         visible = visible_panes(room, self.place, self.zoomed, self._shape)
-        if self._laid_out == (room, visible, self._shape):
+        request = self.request.wanted_height if self.request else 0
+        if self._laid_out == (room, visible, self._shape, request):
             return
         self.shown = visible
-        self._laid_out = (room, visible, self._shape)
+        self._laid_out = (room, visible, self._shape, request)
+        if self.request:
+            self.request.styles.max_height = request_height(room)
         for place, pane in self._panes.items():
             pane.display = place in visible
         several = len(visible) > 1
@@ -108,11 +112,16 @@ class Panes(Vertical):
         of_three = several and room.is_beside
         self.left.styles.width = left_width(self._shape, room) if of_three else "1fr"
         self.left.styles.height = "auto" if several and not of_three else "1fr"
-        self.above.styles.height = above_height(self._shape, room) if several and not of_three else "1fr"
+        self.above.styles.height = above_height(self._shape, room, request) if several and not of_three else "1fr"
         self._deck.set_class(not several, "-zoomed")
         self._deck.set_class(room.is_tiny, "-tiny")
         self._deck.set_class(several and room.width >= WIDE, "-wide")
         self._deck.set_class(of_three, "-beside")
+
+    def fit_request(self) -> None:
+        """Lay out the panes for another height of the request, unless a pane is about to get the focus, which does."""
+        if self._laid_out is not None:
+            self.lay_out()
 
     def go_to(self, place: KeyContext) -> None:
         """Show a pane and focus it; a zoom moves along."""

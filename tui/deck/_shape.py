@@ -34,6 +34,11 @@ FIRST_PRESETS, FIRST_PRESETS_OF_THREE = 30, 24
 FIRST_ABOVE, FIRST_ABOVE_STACKED = 0.5, 0.4
 FIRST_LEFT = 0.6
 
+MOST_REQUEST = 0.6
+"""Maximum share of the rows for a request below the transcript."""
+LEAST_REQUEST = 5
+"""Its rows in a low terminal."""
+
 ONE_STEP_COLUMNS, ONE_STEP_ROWS = 4, 2
 """How far a key moves a border."""
 
@@ -111,11 +116,17 @@ def left_width(shape: Shape, room: Room) -> int:
     return max(LEAST_PRESETS + LEAST_RUNS, min(wanted, room.width - LEAST_BESIDE))
 
 
-def above_height(shape: Shape, room: Room) -> int:
-    """Return the rows of the part above the transcript."""
+def above_height(shape: Shape, room: Room, request: int = 0) -> int:
+    """Return the rows of the part above the transcript; `request` is the height that a request below it needs."""
     first = FIRST_ABOVE if room.width >= WIDE else FIRST_ABOVE_STACKED
     wanted = round((first if shape.above is None else shape.above) * room.deck_height)
-    return max(LEAST_ABOVE, min(wanted, room.deck_height - LEAST_TRANSCRIPT))
+    below = LEAST_TRANSCRIPT + min(request, request_height(room))
+    return max(LEAST_ABOVE, min(wanted, room.deck_height - below))
+
+
+def request_height(room: Room) -> int:
+    """Return the maximum rows of a request with its frame."""
+    return max(LEAST_REQUEST, round(MOST_REQUEST * room.deck_height))
 
 
 def with_presets(shape: Shape, room: Room, columns: int) -> Shape:

@@ -120,7 +120,7 @@ class MainScreen(LeanScreen):
         self._talk_from = KeyContext.TRANSCRIPT
         """The focused pane before the message line was opened."""
         panes = {KeyContext.PRESETS: self.presets, KeyContext.RUNS: self.runs, KeyContext.TRANSCRIPT: self.transcript}
-        self.request = RequestBlock(actions, self._leave_request, readonly=readonly)
+        self.request = RequestBlock(actions, self._leave_request, lambda: self.panes.fit_request(), readonly=readonly)
         self.panes = Panes(self, panes, readonly=readonly)
         self.panes.request = self.request
         self._single_run = SingleRunMode(run_id, self.run_store, self.runs, self.panes)

@@ -72,27 +72,33 @@ def _lines(request: Request, cwd: str, width: int) -> Iterator[BlockRow]:
         yield BlockRow(f"! {warning}", Tone.WARNING)
     if cells(title := visible_line(request.title)) > min(TITLE, max(LEAST_TITLE, width - AROUND_TITLE)):
         yield BlockRow(title)
-    if request.text.strip():
-        yield from _several(request.text, Tone.TEXT)
     if request.command:
         yield from _several(request.command, Tone.COMMAND)
     for path in request.paths:
         yield BlockRow(shown_path(path, cwd), Tone.COMMAND)
+    if request.kind is RequestKind.PERMISSION:
+        place = place_in_worktree(request, cwd) or at_home(visible_name(request.cwd or cwd))
+        yield BlockRow(f"in {place}", Tone.MUTED)
+    if request.text.strip():
+        yield from _several(request.text, Tone.TEXT)
+    if request.diff:
+        yield from _diff(request, cwd)
     for number, choice in enumerate(request.choices, 1):
         yield BlockRow(f"{number}  {visible_name(choice)}", Tone.COMMAND)
     for field in request.fields:
         yield BlockRow(field_line(field), Tone.COMMAND)
-    if request.kind is RequestKind.PERMISSION:
-        place = place_in_worktree(request, cwd) or at_home(visible_name(request.cwd or cwd))
-        yield BlockRow(f"in {place}", Tone.MUTED)
-        rule = f"matched rule {visible_line(request.rule)}" if request.rule else "requested by the agent"
-        yield BlockRow(f"{rule} · not run yet · timers paused", Tone.MUTED)
-        if request.run_rule:
-            yield BlockRow(f"allowing it for this run adds the rule {run_rule_line(request)}", Tone.MUTED)
-    else:
+    yield from _rules(request)
+
+
+def _rules(request: Request) -> Iterator[BlockRow]:
+    """Yield why it is asked and the effect of allowing it: they matter less than the request itself."""
+    if request.kind is not RequestKind.PERMISSION:
         yield BlockRow("timers paused until you reply", Tone.MUTED)
-    if request.diff:  # the longest comes last
-        yield from _diff(request, cwd)
+        return
+    if request.run_rule:
+        yield BlockRow(f"allowing it for this run adds the rule {run_rule_line(request)}", Tone.MUTED)
+    rule = f"matched rule {visible_line(request.rule)}" if request.rule else "requested by the agent"
+    yield BlockRow(f"{rule} · not run yet · timers paused", Tone.MUTED)
 
 
 def _several(text: str, tone: Tone) -> Iterator[BlockRow]:

@@ -33,6 +33,8 @@ LINGER_S = 2.0
 """Seconds for which the block stays after a reply to a running run: its next request often comes at once."""
 POLL_S = 1.0
 """Seconds between two checks whether it can close."""
+FRAME = 2
+"""Rows of its borders."""
 STEPS = ("next_unseen", "previous_unseen")
 """Actions that leave a request reached by them, even if their keys follow each other quickly."""
 REPLY_SENT = "reply sent"
@@ -52,7 +54,6 @@ class RequestBlock(LineView, can_focus=True, inherit_bindings=False):
     RequestBlock {
         display: none;
         height: auto;
-        max-height: 75%;
         padding: 0 1;
         border: round $text-warning;
         border-title-color: $text-warning;
@@ -79,13 +80,15 @@ class RequestBlock(LineView, can_focus=True, inherit_bindings=False):
         self,
         actions: Sequence[Action] = ACTIONS,
         give_back: Callable[[], None] = lambda: None,
+        fit_panes: Callable[[], None] = lambda: None,
         *,
         readonly: bool = False,
     ) -> None:
-        """`give_back` moves the focus to another pane, if the block has it."""
+        """`give_back` moves the focus to another pane, if the block has it; `fit_panes` makes room for its height."""
         super().__init__(id="request")
         self._actions = actions
         self._give_back = give_back
+        self._fit_panes = fit_panes
         self._readonly = readonly
         self.run: RunSnapshot | None = None
         """The run whose request is shown, or was shown last."""
@@ -115,6 +118,11 @@ class RequestBlock(LineView, can_focus=True, inherit_bindings=False):
     @property
     def is_shown(self) -> bool:
         return bool(self.display)
+
+    @property
+    def wanted_height(self) -> int:
+        """Rows with the frame; 0 while it is not shown."""
+        return len(self._rows) + FRAME if self.is_shown else 0
 
     @property
     def run_id(self) -> str:
@@ -227,6 +235,7 @@ class RequestBlock(LineView, can_focus=True, inherit_bindings=False):
         self.request = self._past = None
         if self.is_shown:
             self.display = False
+            self._fit_panes()
             self._give_back()
 
     def look(self) -> None:
@@ -304,6 +313,7 @@ class RequestBlock(LineView, can_focus=True, inherit_bindings=False):
         self._rows = request_rows(shown, cwd, width) if shown else []
         self.virtual_size = Size(width, len(self._rows))
         self.refresh(layout=True)
+        self._fit_panes()
 
     def on_resize(self, _: Resize) -> None:
         if self.is_shown:

@@ -74,6 +74,17 @@ def test_no_pane_above_another_gets_too_low(height: int, share: float | None) ->
     assert LEAST_ABOVE <= rows <= room.deck_height - LEAST_TRANSCRIPT
 
 
+@pytest.mark.parametrize("height", [12, 24, 36, 60])
+@pytest.mark.parametrize("request_rows", [0, 3, 12, 400])
+def test_a_request_takes_rows_from_the_runs(height: int, request_rows: int) -> None:
+    """A request gets up to 60 % of the rows if the panes above it and the transcript keep their minimum."""
+    room = Room(120, height)
+    above = above_height(Shape(), room, request_rows)
+    assert LEAST_ABOVE <= above <= above_height(Shape(), room)
+    below = room.deck_height - above - LEAST_TRANSCRIPT
+    assert above == LEAST_ABOVE or below >= min(request_rows, round(0.6 * room.deck_height))
+
+
 def test_a_wish_is_a_share() -> None:
     """A chosen share scales with the terminal: twice as large makes each pane twice as large, and back again."""
     small, large = Room(120, 32), Room(240, 62)

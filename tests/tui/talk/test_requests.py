@@ -280,13 +280,54 @@ def test_an_edit_is_shown_as_a_diff() -> None:
     """A diff has line numbers, signs and colours, with the path above it once."""
     request = a_request(title="wants to edit", tool_name="edit", command="", paths=("src/auth.py",), diff=DIFF)
     rows = request_rows(request, "/src/shop", 80)
-    assert [row.text for row in (rows[0], *rows[-3:])] == [
+    assert [row.text for row in (rows[0], *rows[-4:-1])] == [
         "src/auth.py",
         "12   def authenticate(request):",
         '13 -     token = request.headers["Authorization"]',
         "13 +     token = bearer(request)",
     ]
-    assert [row.tone for row in rows[-2:]] == [Tone.REMOVED, Tone.ADDED]
+    assert [row.tone for row in rows[-3:-1]] == [Tone.REMOVED, Tone.ADDED]
+
+
+def test_the_request_comes_before_its_rule() -> None:
+    """The command or the change comes first; its rules and the note on timers are the last rows."""
+    for fields in ({"command": "make"}, {"command": "", "paths": ("src/auth.py",), "diff": DIFF}):
+        rows = request_rows(a_request(**fields, rule="bash asks", run_rule="bash(make *)"), "/src/shop", 120)
+        assert rows[0].text in ("make", "src/auth.py")
+        assert [row.text for row in rows[-2:]] == [
+            "allowing it for this run adds the rule bash(make *)",
+            "matched rule bash asks · not run yet · timers paused",
+        ]
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 36), (200, 50)])
+async def test_a_long_request_gets_most_of_the_height(size: tuple[int, int]) -> None:
+    """A long request takes 60 % of the height, from the runs too; their pane grows again after the reply."""
+    diff = "@@ -1,0 +1,60 @@\n" + "".join(f"+line {number}\n" for number in range(60))
+    engine = FakeEngine(asking(1, a_request(command="", paths=("a.py",), diff=diff)))
+    async with opened(engine, size) as deck:
+        await at_block(deck)
+        deck_height = size[1] - 2
+        await deck.until(lambda: deck.main.request.outer_size.height == round(0.6 * deck_height), "the height")
+        assert deck.main.transcript.outer_size.height >= 4
+        assert "repo-scout" in "".join(deck.rows(deck.main.runs))
+        before = deck.main.panes.above.outer_size.height
+        await no_request(deck, engine)
+        await deck.pass_time()
+        await deck.until(lambda: not deck.main.request.is_shown, "the block to go")
+        if size[0] < 180:
+            await deck.until(lambda: deck.main.panes.above.outer_size.height > before, "the height of the runs")
+
+
+async def test_a_short_request_leaves_the_runs_their_height() -> None:
+    """A request takes only the rows that it needs."""
+    engine = FakeEngine(a_run(1, meta_talk=True))
+    async with opened(engine, (80, 24)) as deck:
+        before = deck.main.panes.above.outer_size.height
+        engine.tell(asking(1))
+        await at_block(deck)
+        assert deck.main.request.outer_size.height == 5
+        assert deck.main.panes.above.outer_size.height == before
 
 
 def test_hostile_texts_are_shown_as_text() -> None:
