@@ -35,7 +35,7 @@ async def day(project: Path, picture: Picture) -> None:
     try:
         async with app.run_test(size=SIZE) as pilot:
             deck = Deck(app, pilot)
-            await deck.until_text("3 failed · 1 question · 2 idle")
+            await deck.until_text("✗ 3 failed  ? 1 question  ◐ 2 idle")
             await deck.press("]", "]", "]", "]", "]")
             await deck.until_text(made_deck.LAST_WORDS)
             picture(app, "day")

@@ -63,13 +63,13 @@ def test_a_day(open_app: OpenApp, shop: Path, deck: MadeDeck, size: tuple[int, i
     """One after the other, in one window; runs that were seen stay seen for the next one."""
     app = open_app(size)
     operator = Operator(app)
-    operator.sees("3 failed · 1 question · 2 idle", "bg: 30 running / 300 total")
+    operator.sees("✗ 3 failed  ? 1 question  ◐ 2 idle", "bg: 30 running / 300 total")
     with operator.wants("to know why a run failed", keys=1):
         operator.press("]")
         operator.sees("its wrapper died unexpectedly")
     with operator.wants("to be done with it", keys=1):
         operator.press("m")
-        operator.sees("2 failed · 1 question · 2 idle")
+        operator.sees("✗ 2 failed  ? 1 question  ◐ 2 idle")
     with operator.wants("to read what a run asks", keys=3):
         operator.press("]", "]", "]")
         operator.sees(made_deck.QUESTION.partition(" Shall")[0])
@@ -136,5 +136,5 @@ def test_a_day(open_app: OpenApp, shop: Path, deck: MadeDeck, size: tuple[int, i
         operator.sees("bg: 30 running / 301 total")
     assert 0 == quit_after(app)
     again = open_app(size)
-    again.until_shown("bg: 30 running / 301 total", "2 failed · 1 question · 2 idle")
+    again.until_shown("bg: 30 running / 301 total", "✗ 2 failed  ? 1 question  ◐ 2 idle")
     assert 0 == quit_after(again)

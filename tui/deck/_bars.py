@@ -10,22 +10,31 @@ from textual.reactive import reactive
 from textual.widget import Widget
 
 from ...core.run.describe import NOTHING, background_counts, known_cost, runs_word, short_cost, tokens
+from ...core.run.need import Need
 from ...core.run.snapshot import Counts
 from ...core.text.plain import one_line
 from ..keys.keymap import Hint
-from ..runs.store import Need, RunStore, Totals
+from ..runs.store import RunStore, Totals
 from ..text.cells import cells, two_sided
 from ..text.format import short_path
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from ...core.agents.choice import AgentChoice
     from ...core.budget.allowance import Standing
 
 GAP = "  "
-NEXT_NEED = " · "
-"""Between two needs, the most urgent first."""
+APART = "   "
+"""Between parts of the first line."""
+
+NEED_STYLES = {
+    Need.WAITING: "bold $text-warning",
+    Need.FAILED: "bold $text-error",
+    Need.ASKS: "bold $text-warning",
+    Need.SILENT: "bold $text-accent",
+}
+"""The colours of the rows; glyph and word say the same without them."""
 
 LEAST_PATH = 16
 """Cells of the project's path that matter more than the reason for the agent's choice."""
@@ -57,7 +66,10 @@ class DeckHeader(Widget):
     """The part of the day's budget that is spent."""
     _level = reactive("")
     """How much of the day's budget is left."""
-    _needs = reactive("")
+    _needs = reactive[tuple[tuple[Need, str], ...]](())
+    """The numbers of runs that need you, the most urgent reason first."""
+    _unread = reactive("")
+    """Number of other unread results."""
     _hosts = reactive("")
     """Number of online hosts and of their used slots."""
 
@@ -110,8 +122,11 @@ class DeckHeader(Widget):
         self._level = str(standing.level) if standing else ""
 
     def show_needs(self, needs: Mapping[Need, int]) -> None:
-        """Show how many runs need you, and why."""
-        self._needs = NEXT_NEED.join(need.counted(count) for need in Need if (count := needs.get(need)))
+        """Show how many runs need you, and why; and the number of other unread results."""
+        counts = ((need, need.counted(count)) for need in Need if (count := needs.get(need)))
+        counted = [(need, f"{need.glyph} {words}") for need, words in counts]
+        self._needs = tuple((need, words) for need, words in counted if need.needs_you)
+        self._unread = next((words for need, words in counted if not need.needs_you), "")
 
     def show_hosts(self, words: str, short_words: str) -> None:
         """Show the state of the hosts; empty if no hosts are used."""
@@ -134,12 +149,13 @@ class DeckHeader(Widget):
             return Content.assemble(name, (f"! {self.stopped}", "bold $text-error")).truncate(width, ellipsis=True)
         if self.note:
             return Content.assemble(name, (f"! {self.note}", "bold $text-warning")).truncate(width, ellipsis=True)
-        room = width - name.cell_length
         gone = "  ! missing" if self.is_gone else ""
-        right = self._right(room - len(gone) - len(GAP) - 1)
-        path = short_path(self._project, max(SHORTEST_PATH, room - len(right) - len(gone) - len(GAP) - 1))
+        room = width - name.cell_length - len(gone) - len(APART)
+        needs, right = self._fitting(room)
+        path = short_path(self._project, max(SHORTEST_PATH, room - len(right) - _cells(needs)))
         where = Content.assemble(path, (gone, "bold $text-warning"))
-        return two_sided(name + where, self._coloured(right), width)
+        left = [name + where, *(Content.styled(words, NEED_STYLES[need]) for need, words in needs)]
+        return two_sided(Content(GAP).join(left), self._coloured(right), width)
 
     def _coloured(self, right: str) -> Content:
         """Colour the spent amount by how much is left; it is last, if it fits."""
@@ -148,28 +164,33 @@ class DeckHeader(Widget):
             return Content(right)
         return Content.assemble(right.removesuffix(self._spent), (self._spent, style))
 
-    def _right(self, room: int) -> str:
-        """Return as much as fits beside the path; needs are dropped last, the least urgent first."""
-        hosts, short_hosts = self._hosts, self._short_hosts
-        all_of_it = _joined(self._agent, self._needs, self._runs, hosts, self._spent)
-        if len(all_of_it) <= room - LEAST_PATH:
-            return all_of_it
+    def _fitting(self, room: int) -> tuple[Sequence[tuple[Need, str]], str]:
+        """Return the needs and the rest that fit beside the path; needs are dropped last, the least urgent first."""
+        needs, hosts, short_hosts = self._needs, self._hosts, self._short_hosts
+        all_of_it = _joined(self._agent, self._unread, self._runs, hosts, self._spent)
+        if len(all_of_it) + _cells(needs) <= room - LEAST_PATH:
+            return needs, all_of_it
         shorter = (
-            (self._short_agent, self._needs, self._runs, hosts, self._spent),
-            (self._short_agent, self._needs, self._runs, short_hosts, self._spent),
-            (self._short_agent, self._needs, self._runs, short_hosts),
-            (self._needs, self._runs, short_hosts),
-            (self._needs, self._runs),
-            (self._needs, self._short_runs),
+            (self._short_agent, self._unread, self._runs, hosts, self._spent),
+            (self._short_agent, self._unread, self._runs, short_hosts, self._spent),
+            (self._short_agent, self._unread, self._runs, short_hosts),
+            (self._unread, self._runs, short_hosts),
+            (self._runs, short_hosts),
+            (self._runs,),
+            (self._short_runs,),
         )
-        needs = self._needs.split(NEXT_NEED)
-        urgent = ((NEXT_NEED.join(needs[:count]), self._short_runs) for count in range(len(needs) - 1, 0, -1))
-        fitting = (words for parts in (*shorter, *urgent) if len(words := _joined(*parts)) <= room - SHORTEST_PATH)
-        return next(fitting, self._needs or self._short_runs)
+        urgent = (needs[:count] for count in range(len(needs), 0, -1))
+        choices = [(needs, _joined(*parts)) for parts in shorter] + [(some, self._short_runs) for some in urgent]
+        fitting = (one for one in choices if len(one[1]) + _cells(one[0]) <= room - SHORTEST_PATH)
+        return next(fitting, (needs[:1], "" if needs else self._short_runs))
+
+
+def _cells(needs: Sequence[tuple[Need, str]]) -> int:
+    return sum(len(GAP) + len(words) for _, words in needs)
 
 
 def _joined(*parts: str) -> str:
-    return "   ".join(filter(None, parts))
+    return APART.join(filter(None, parts))
 
 
 class StatusBar(Widget):

@@ -13,11 +13,11 @@ from textual.widget import Widget
 from ...core.config.settings import Notifications
 from ...core.run.columns import about
 from ...core.run.describe import doing, runs_word, state
+from ...core.run.need import has_failed
 from ...core.run.snapshot import RunSnapshot
 from ...core.text.plain import one_line
 from ...core.text.visible import recounted
 from ..notices import TOASTS_ON_SCREEN, Notices
-from ..runs.store import needs_operator
 from ..terminal.escapes import notification, through_tmux
 from ..terminal.textual_internals import write_to_terminal
 from ..text.cells import cells as width_of
@@ -143,7 +143,7 @@ class Toasts:
         in_sight = [run.run_id for run in ended] == [self._in_sight]
         seconds = SECONDS_IN_SIGHT if in_sight else SECONDS
         self._leaving.append(now + seconds)
-        failed = any(map(needs_operator, ended))
+        failed = any(map(has_failed, ended))
         cells = min(CELLS, self._node.app.size.width // 2 - 4)
         text = _who(ended[0], cells) if in_sight else ends_text(ended, cells)
         self._note([] if in_sight else only_counted(ended, cells))
@@ -152,7 +152,7 @@ class Toasts:
     def _note(self, runs: Iterable[RunSnapshot]) -> None:
         """Add results that no toast names to the list of messages."""
         for run in runs:
-            severity = "error" if needs_operator(run) else "information"
+            severity = "error" if has_failed(run) else "information"
             self._notices.add(ends_text([run]), severity)
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ...core.run.columns import AGE, ELAPSED, NOW, PRESET, STATE, TASK, RunColumn, RunView
 from ...core.run.describe import FOREIGN
 from ...core.run.model import RunStatus
+from ...core.run.need import Need
 from ...core.run.snapshot import RunSnapshot
 from ...core.text.plain import one_line
 from ...core.text.visible import recounted
@@ -20,7 +21,7 @@ from ..text.cells import cells as cells_of
 from ..text.format import tries
 from .column_layout import GUTTER, Layout, Place, cell
 from .order import GroupFacts
-from .store import Need, RunStore
+from .store import RunStore
 
 if TYPE_CHECKING:
     from ._listing import Listing, Row
@@ -29,8 +30,8 @@ Cell = tuple[str, str]
 """A text and the component class of its colour; empty for none."""
 
 NEEDS_YOU = "!"
-UNREAD = "•"
-ASKS = "?"
+UNREAD = Need.NEW.glyph
+ASKS = Need.ASKS.glyph
 MARK = "◆"
 FOLDED, UNFOLDED = "▸", "▾"
 MEMBER, LAST_MEMBER = "│", "╰"
@@ -194,9 +195,9 @@ def lower_edge(run_store: RunStore, listing: Listing, actions: Sequence[Action] 
     if run_store.marked:
         hidden = sum(listing.row_of(run_id) is None for run_id in run_store.marked)
         parts.append(f"{len(run_store.marked)} selected" + (f", {hidden} hidden" if hidden else ""))
-    if unseen := len(run_store.unseen | run_store.silence.needing | run_store.waiting):
-        verb = "needs" if unseen == 1 else "need"
-        parts.append(f"{unseen} {verb} you  {key_of('next_unseen', actions)} next")
+    if count := len(run_store.needs_you):
+        verb = "needs" if count == 1 else "need"
+        parts.append(f"{count} {verb} you  {key_of('next_unseen', actions)} next")
     return " · ".join(parts)
 
 
@@ -247,7 +248,7 @@ class RowPainter:
             unread=not store.unread.isdisjoint(members),
             marked=store.marked.issuperset(members),
             tree=FOLDED if group_key in self._listing.folded else UNFOLDED,
-            asks=any(store.need(run_id) is Need.ASKS for run_id in store.unread.intersection(members)),
+            asks=not store.questions.isdisjoint(members),
             silence=0 if is_silent and not is_failed else None,
             waiting=not store.waiting.isdisjoint(members),
         )

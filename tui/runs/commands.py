@@ -10,6 +10,7 @@ from ...core.errors import RunBusy
 from ...core.run.columns import CYCLE
 from ...core.run.describe import ago, runs_word
 from ...core.run.model import RunnerKind
+from ...core.run.need import Need
 from ...core.text.plain import one_line
 from ..commands import Commands, Runs, name_of
 from ..keys.command import (
@@ -35,7 +36,6 @@ from ._questions import (
     when_back,
     who,
 )
-from .store import Need
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -171,8 +171,8 @@ class RunListCommands(Commands):
         "next_unseen",
         at(DECK, "]"),
         "next for you",
-        "Go to the next run that needs you: it needs input, failed, answered with a question, is idle, or its result"
-        " is unread.",
+        "Go to the next run that needs you: it needs input, failed, answered with a question, or is idle. If none does,"
+        " go to the next unread result.",
         needs_unseen,
         footer=7,
         args=(1,),
@@ -187,7 +187,8 @@ class RunListCommands(Commands):
     )
     def go_to_needing(self, step: int, *, replies: bool = True) -> None:
         # The most urgent first, wrapping around; with `replies` the request of a waiting run gets the focus.
-        runs, needs = self._deck.runs, self._deck.run_store.needs
+        runs, store = self._deck.runs, self._deck.run_store
+        needs = store.needs_you or store.needs
         ordered = sorted(needs, key=lambda run_id: (needs[run_id], runs.listing.key_of(run_id)))
         if not ordered:
             return

@@ -35,9 +35,9 @@ from ...core.run.describe import (
     span,
 )
 from ...core.run.model import RunStatus
+from ...core.run.need import needing_input
 from ...core.run.snapshot import RunSnapshot
 from ..layout_file import LayoutFile
-from ..text.format import needing_input
 
 SortKey = tuple[int, Value, str]
 """Section, sort value, age; ascending."""

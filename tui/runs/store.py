@@ -6,14 +6,13 @@ import math
 import time
 from collections.abc import Iterable
 from datetime import UTC, datetime, time as time_of_day, timedelta
-from enum import IntEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 from ...core.paths import now_iso
 from ...core.run.describe import is_held
-from ...core.run.model import LauncherKind, RunReason, RunStatus
+from ...core.run.model import LauncherKind, RunStatus
+from ...core.run.need import Need, need_of
 from ...core.run.snapshot import RunSnapshot
-from ..text.format import needing_input
 from .filter import Flags
 from .seen import NEW, SEEN, Marks
 
@@ -21,37 +20,7 @@ if TYPE_CHECKING:
     from ...core.project.follower import Update
     from ...core.run.changes import Changes
 
-_REQUESTED = (RunReason.STOPPED, RunReason.KILLED, RunReason.CANCELLED)
-"""Requested ends: there is nothing to look at."""
 _PARENTS = (LauncherKind.MCP, LauncherKind.PI)
-
-
-class Need(IntEnum):
-    """Why a run needs you, the most urgent first."""
-
-    WAITING = 0
-    """It has an open request."""
-    FAILED = 1
-    ASKS = 2
-    """Its answer is a question."""
-    SILENT = 3
-    """It is running, but has written nothing for longer than usual."""
-    NEW = 4
-    """It is finished, and its result is unread."""
-
-    def counted(self, count: int) -> str:
-        """`1 needs input`, `3 unread`."""
-        match self:
-            case Need.WAITING:
-                return needing_input(count)
-            case Need.FAILED:
-                return f"{count} failed"
-            case Need.ASKS:
-                return "1 question" if count == 1 else f"{count} questions"
-            case Need.SILENT:
-                return f"{count} idle"
-            case Need.NEW:
-                return f"{count} unread"
 
 
 class Totals(NamedTuple):
@@ -92,6 +61,8 @@ class RunStore:
         """Failed runs with unread results: they need you."""
         self.unread: set[str] = set()
         """Other finished runs with unread results."""
+        self.questions: set[str] = set()
+        """Those of them whose answers are questions: they need you too."""
         self.handed_over: set[str] = set()
         """Runs whose waiting commands may still mark their results as read."""
         self.waiting: set[str] = set()
@@ -169,23 +140,23 @@ class RunStore:
         if run_id not in self.unseen and run_id not in self.unread and run_id not in self.handed_over:
             return False
         self.marks.note(SEEN, run_id)
-        for noted in (self.unseen, self.unread, self.handed_over):
+        for noted in (self.unseen, self.unread, self.questions, self.handed_over):
             noted.discard(run_id)
         return True
 
     def _judge(self, run: RunSnapshot, now: float) -> None:
         """Decide by the marks whether a run's result is unread; never for a run with a newer schema."""
         run_id = run.run_id
-        for noted in (self.unseen, self.unread, self.handed_over):
+        for noted in (self.unseen, self.unread, self.questions, self.handed_over):
             noted.discard(run_id)
         if run.end is None or run.is_left_alone or not self.marks.is_unread(run):
             return
         if self.marks.is_being_handed_over(run, now):
             self.handed_over.add(run_id)
-        elif needs_operator(run):
-            self.unseen.add(run_id)
-        elif run.reason not in _REQUESTED:
-            self.unread.add(run_id)
+        elif (need := need_of(run, is_unread=True, is_idle=False)) is not None:
+            (self.unseen if need is Need.FAILED else self.unread).add(run_id)
+            if need is Need.ASKS:
+                self.questions.add(run_id)
 
     def is_unseen(self, run_id: str) -> bool:
         """Return whether a run has ended and its result is unread."""
@@ -204,23 +175,21 @@ class RunStore:
         return before ^ (self.unseen | self.unread)
 
     def need(self, run_id: str) -> Need | None:
-        """Return why a run needs you; None if it does not."""
-        if run_id in self.waiting:
-            return Need.WAITING
-        if run_id in self.unseen:
-            return Need.FAILED
-        if run_id in self.silence.needing:
-            return Need.SILENT
-        if run_id not in self.unread:
-            return None
+        """Return why a run needs you, or that its result is unread; None if neither."""
         run = self._runs.get(run_id)
-        return Need.ASKS if run and run.end and run.end.asks else Need.NEW
+        is_idle = run_id in self.silence.needing
+        return need_of(run, is_unread=self.is_unseen(run_id), is_idle=is_idle) if run else None
+
+    @property
+    def needs_you(self) -> dict[str, Need]:
+        """The runs that need you: the number that every place shows, and the runs that the key visits."""
+        ids = self.waiting | self.unseen | self.questions | self.silence.needing
+        return {run_id: need for run_id in ids if (need := self.need(run_id)) is not None}
 
     @property
     def needs(self) -> dict[str, Need]:
-        """The need of each run that has one."""
-        ids = self.waiting | self.unseen | self.unread | self.silence.needing
-        return {run_id: need for run_id in ids if (need := self.need(run_id)) is not None}
+        """The runs that need you, and the other ones with unread results."""
+        return dict.fromkeys(self.unread, Need.NEW) | self.needs_you
 
     def _put(self, run: RunSnapshot) -> None:
         old = self._runs.get(run.run_id)
@@ -253,7 +222,7 @@ class RunStore:
         self.silence.forget(run_id)
         self.changing.pop(run_id, None)
         self._conversations.get(run.child_session_id or "", set()).discard(run_id)
-        noted_as = (self.unseen, self.unread, self.handed_over, self.held)
+        noted_as = (self.unseen, self.unread, self.questions, self.handed_over, self.held)
         for noted in (*noted_as, *self.waited_for.values(), self.marked, self.waiting, self.remote, self.open_remote):
             noted.discard(run_id)
         of_agent = self.by_agent[run.meta.agent]
@@ -286,12 +255,6 @@ class RunStore:
         for run in self._runs.values():
             if not run.foreign and run.meta.created_at >= self._midnight:
                 self.today = self.today.plus(run, +1)
-
-
-def needs_operator(run: RunSnapshot) -> bool:
-    """Return whether a run or its check failed: answers, requested ends and runs left alone do not need you."""
-    has_failed = run.status is RunStatus.FAILED or (run.check is not None and run.check.failed)
-    return has_failed and not run.is_left_alone
 
 
 # --- idle runs -------------------------------------------------------------------------------------------------------

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 from textual.widget import Widget
 
+from ...core.run.need import needing_input
 from ...core.run.snapshot import Counts
 from ...core.text.plain import one_line
-from ..text.format import needing_input, short_path
+from ..text.format import short_path
 from .textual_internals import write_to_terminal
 
 if TYPE_CHECKING:

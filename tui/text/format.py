@@ -40,11 +40,6 @@ def tries(run: RunSnapshot) -> str:
     return f"try {attempt}/{run.meta.max_attempts}" if run.meta.max_attempts > 1 else f"try {attempt}"
 
 
-def needing_input(count: int) -> str:
-    """Return `1 needs input`, `3 need input`."""
-    return f"{count} {'needs' if count == 1 else 'need'} input"
-
-
 def farewell(counts: Counts) -> str:
     """Return the line printed after quitting; empty if no run is running."""
     if not counts.running or is_demo():

@@ -21,7 +21,7 @@ from subdeck.core.run.describe import (
     WAITS_GLYPH,
 )
 from subdeck.core.run.model import RunStatus
-from subdeck.tui.runs.store import Need
+from subdeck.core.run.need import Need
 
 from .view import Row, View
 

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
+from subdeck.core.run.need import Need
 from subdeck.core.system import processes
-from subdeck.tui.runs.store import Need
 
 from tests.e2e.terminal import Terminal
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from msgspec import Struct
+from subdeck.core.run.need import Need
 from subdeck.tui.runs._rows import FOLDED
-from subdeck.tui.runs.store import Need
 
 _RUNNING = re.compile(r" {3}(\d+) running(?: \((\d+) in a shell\))?(?:, (\d+) queued)?")
 _NEED_WORDS = {need.counted(count).partition(" ")[2]: need for need in Need for count in (1, 2)}

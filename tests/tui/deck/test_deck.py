@@ -7,9 +7,9 @@ from msgspec.structs import replace
 from subdeck.core.presets.catalog import PresetProblem
 from subdeck.core.run.events import Request
 from subdeck.core.run.model import LaunchedBy, PresetSource, RequestKind, RunReason, RunStatus, Usage
+from subdeck.core.run.need import Need
 from subdeck.core.run.placement import Place, PlaceState
 from subdeck.tui.keys.command import KeyContext
-from subdeck.tui.runs.store import Need
 
 from ..fake_engine import FakeEngine, a_preset, a_run, ended, run_id, some_events
 from ..open_deck import opened
@@ -64,7 +64,8 @@ async def test_the_header_drops_the_least_urgent_needs_first() -> None:
     async with opened(busy_engine(), SIZES[0]) as deck:
         await deck.until_text("1 running, 1 queued")
         deck.main._header.show_needs(dict.fromkeys(Need, 2))
-        await deck.until_text("2 need input · 2 failed   1 running, 1 queued")
+        await deck.until_text("/src/shop  ? 2 need input  ✗ 2 failed   ")
+        assert deck.screen_text.splitlines()[0].rstrip().endswith("   1 running, 1 queued")
 
 
 @pytest.mark.parametrize("size", SIZES)

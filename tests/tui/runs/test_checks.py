@@ -9,12 +9,12 @@ from subdeck.core.config.settings import Settings
 from subdeck.core.presets.file import Preset
 from subdeck.core.run.changes import CheckResult
 from subdeck.core.run.model import PresetSource
+from subdeck.core.run.need import has_failed
 from subdeck.core.run.snapshot import Checking
 from subdeck.tui.detail._facts import facts_rows
 from subdeck.tui.launch._form import LaunchForm, Reuse
 from subdeck.tui.launch._values import request_again
 from subdeck.tui.runs.filter import Flags, parse_filter
-from subdeck.tui.runs.store import needs_operator
 
 from tests.factories import make_meta, make_result, make_snapshot
 
@@ -58,7 +58,7 @@ def test_filter() -> None:
     for word in runs:
         term = parse_filter(f"check:{word}")
         assert [word] == [name for name, run in runs.items() if term.passes(run, Flags(unseen=False, marked=False))]
-    assert ["failed"] == [name for name, run in runs.items() if needs_operator(run)]
+    assert ["failed"] == [name for name, run in runs.items() if has_failed(run)]
 
 
 def test_facts() -> None:

@@ -6,8 +6,9 @@ import re
 from time import monotonic
 
 import pytest
+from subdeck.core.run.need import Need
 from subdeck.core.run.snapshot import RunSnapshot
-from subdeck.tui.runs.store import CATCH_UP_S, LATE_S, Need, SilenceWatch
+from subdeck.tui.runs.store import CATCH_UP_S, LATE_S, SilenceWatch
 
 from ..fake_engine import FakeEngine, a_run, run_id
 from ..open_deck import opened
@@ -24,7 +25,7 @@ async def test_a_silent_run_says_so_and_needs_a_person() -> None:
     async with opened(engine, (160, 30)) as deck:
         await began(deck)
         engine.tell(over(3), over(4, asks=True), over(5, "failed"))
-        await deck.until_text("1 failed · 1 question · 1 idle · 1 unread")
+        await deck.until_text("✗ 1 failed  ? 1 question  ◐ 1 idle")
         row = next(line for line in deck.rows(deck.main.runs) if "idle 6:" in line)
         assert "◐ idle" in row
         assert "after Search" in row
@@ -33,7 +34,7 @@ async def test_a_silent_run_says_so_and_needs_a_person() -> None:
         for _ in range(4):
             await deck.press("]")
             visited.append(deck.main.runs.selected)
-        assert visited == [run_id(number) for number in (5, 4, 1, 3)]
+        assert visited == [run_id(number) for number in (5, 4, 1, 5)]
 
 
 async def test_a_run_becomes_silent_by_itself() -> None:

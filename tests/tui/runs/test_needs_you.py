@@ -12,10 +12,10 @@ from subdeck.core.project.read_marks import SEEN, SINCE, WAITED_SINCE, line, mar
 from subdeck.core.project.registry import ends_with_question, finished_snapshot
 from subdeck.core.run.events import Request
 from subdeck.core.run.model import Group, RequestKind, RunReason, RunResult, RunStatus
+from subdeck.core.run.need import Need
 from subdeck.core.run.snapshot import Counts, RunSnapshot
 from subdeck.core.system.files import write_state
 from subdeck.tui.runs.seen import LARGEST
-from subdeck.tui.runs.store import Need
 from subdeck.tui.terminal.escapes import title
 
 from ..fake_engine import FakeEngine, a_run, run_id
@@ -38,7 +38,7 @@ def an_engine(*ends: RunSnapshot) -> FakeEngine:
 
 async def some_ends(deck: Deck, engine: FakeEngine) -> None:
     engine.tell(*ENDS)
-    await deck.until_text("2 failed · 1 question · 1 unread")
+    await deck.until_text("✗ 2 failed  ? 1 question")
 
 
 async def began(deck: Deck) -> None:
@@ -50,7 +50,7 @@ def four_running() -> FakeEngine:
 
 
 async def test_the_most_urgent_first() -> None:
-    """`]` goes to failures, then to questions, then to other unread runs, in turn; the header counts them."""
+    """`]` goes to failures, then to questions, in turn; the header and the edge of the list count just these."""
     engine = four_running()
     async with opened(engine) as deck:
         await began(deck)
@@ -59,7 +59,24 @@ async def test_the_most_urgent_first() -> None:
         for _ in range(5):
             await deck.press("]")
             visited.append(deck.main.runs.selected)
-        assert visited == [run_id(number) for number in (4, 3, 2, 1, 4)]
+        assert visited == [run_id(number) for number in (4, 3, 2, 4, 3)]
+        assert "3 need you  ] next" in deck.screen_text
+        assert "• 1 unread" in deck.screen_text.splitlines()[0]
+
+
+async def test_unread_results_come_last() -> None:
+    """If no run needs you, `]` goes to the unread results, which no place counts among those that need you."""
+    engine = four_running()
+    async with opened(engine) as deck:
+        await began(deck)
+        engine.tell(over(1), over(2))
+        await deck.until_text("• 2 unread")
+        assert "need you" not in deck.screen_text and "needs you" not in deck.screen_text
+        visited: list[str | None] = []
+        for _ in range(3):
+            await deck.press("]")
+            visited.append(deck.main.runs.selected)
+        assert visited == [run_id(number) for number in (2, 1, 2)]
 
 
 async def test_an_answer_that_asks_is_marked() -> None:
@@ -80,7 +97,7 @@ async def test_looking_by_the_way_is_no_look(keys: tuple[str, ...]) -> None:
         await some_ends(deck, engine)
         await deck.press(*keys)
         await deck.until(lambda: deck.app.screen is deck.main, "the deck")
-        assert "2 failed · 1 question · 1 unread" in deck.screen_text
+        assert "✗ 2 failed  ? 1 question" in deck.screen_text
 
 
 @pytest.mark.parametrize("keys", [("]", "m"), ("]", "enter"), ("]", "i"), ("]", "r"), ("]", "d", "y")])
@@ -104,7 +121,7 @@ async def test_the_next_start_knows() -> None:
         file = Path(state_file("seen", project_key("/src/shop")))
         await deck.until(lambda: f"seen {run_id(4)}" in file.read_text(), "the mark on the disk")
     async with opened(an_engine(*ENDS)) as deck:
-        await deck.until_text("1 failed · 1 question · 1 unread")
+        await deck.until_text("✗ 1 failed  ? 1 question")
         assert not deck.main.run_store.is_unseen(run_id(4))
 
 
@@ -155,7 +172,7 @@ async def test_windows_share_what_was_seen() -> None:
             await began(beside)
             await some_ends(beside, other)
             await beside.press("]", "m")
-        await deck.until_text("1 failed · 1 question · 1 unread")
+        await deck.until_text("✗ 1 failed  ? 1 question")
 
 
 async def test_a_first_start_has_no_backlog() -> None:
@@ -201,7 +218,7 @@ async def test_who_waits_comes_first() -> None:
         await began(deck)
         await some_ends(deck, engine)
         engine.tell(asking(2, "rm -rf build"))
-        await deck.until_text("1 needs input · 2 failed · 1 unread")
+        await deck.until_text("? 1 needs input  ✗ 2 failed")
         first = deck.rows(deck.main.runs)[1]
         assert "?" in first
         assert "run: rm -rf build" in first
@@ -256,5 +273,5 @@ async def test_toasts_leave_the_count_of_who_needs_me(size: tuple[int, int]) -> 
     async with opened(engine, size) as deck:
         await began(deck)
         engine.tell(*ENDS)
-        shown = ("task 4: model_err", "2 need you  ] next")
+        shown = ("task 4: model_err", "3 need you  ] next")
         await deck.until(lambda: all(text in deck.screen_text for text in shown), "toasts and the count")
