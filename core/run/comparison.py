@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from msgspec import Struct
@@ -19,7 +19,7 @@ from .describe import (
     state,
     tokens_used,
 )
-from .model import RunReason
+from .model import RunReason, RunStatus
 from .snapshot import RunSnapshot
 
 MOST = 6
@@ -27,6 +27,8 @@ MOST = 6
 LEAST = 2
 ROWS = ("status", "check", "cost", "time", "turns", "tokens", "model", "changes")
 """One line for each."""
+BEST = {"cost": "cheapest", "time": "fastest"}
+"""Words for the best of the completed runs in a row."""
 ANSWER = 4000
 """Characters shown from the beginning of an answer."""
 FILES = 50
@@ -59,6 +61,29 @@ def facts(side: Side, now: datetime) -> dict[str, str]:
         "model": one_line(run.meta.resolved_model or run.meta.requested_model, 60) or NOTHING,
         "changes": _changes(side.changes, run),
     }
+
+
+def best(sides: Sequence[Side]) -> Mapping[str, frozenset[int]]:
+    """Return the numbers of the cheapest and of the fastest completed runs, by the row; none if all are alike.
+
+    Unknown prices never count as $0: without the whole cost of a run that may be the cheapest one, none is.
+    """
+    runs = {number: side.run for number, side in enumerate(sides) if side.run.status is RunStatus.COMPLETED}
+    known = {number: run.usage.cost for number, run in runs.items() if not run.usage.unpriced}
+    least_unknown = min((run.usage.cost for run in runs.values() if run.usage.unpriced), default=None)
+    cheapest = _lowest(known)
+    if least_unknown is not None and any(known[number] > least_unknown for number in cheapest):
+        cheapest = frozenset[int]()
+    ends = {number: run.end for number, run in runs.items() if run.end}
+    seconds = {number: end.duration_ms // 1000 for number, end in ends.items() if end.duration_ms is not None}
+    return {"cost": cheapest, "time": _lowest(seconds)}
+
+
+def _lowest(figures: Mapping[int, float]) -> frozenset[int]:
+    if len(set(figures.values())) < 2:
+        return frozenset()
+    least = min(figures.values())
+    return frozenset(number for number, figure in figures.items() if figure == least)
 
 
 def _status(run: RunSnapshot) -> str:

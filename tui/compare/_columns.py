@@ -8,7 +8,7 @@ from itertools import islice
 
 from textual.content import Content
 
-from ...core.run.comparison import ROWS, Side, answer, facts, files, is_one_task
+from ...core.run.comparison import BEST, ROWS, Side, answer, best, facts, files, is_one_task
 from ...core.text import markdown
 from ...core.text.markdown import Look
 from ...core.text.plain import one_line
@@ -53,8 +53,11 @@ def lines(sides: Sequence[Side], current: int, width: int, now: datetime) -> lis
     laid_out = [_line("", [_head(number, sides[number], current, room) for number in shown])]
     if not is_one_task(sides):
         laid_out.append(_line("task", [_cell(one_line(side.run.meta.task, 300), room) for side in some]))
-    said = [facts(side, now) for side in some]
-    laid_out += [_line(row, [_cell(fact[row], room) for fact in said]) for row in ROWS]
+    said = {number: facts(sides[number], now) for number in shown}
+    best_ones = best(sides)
+    for row in ROWS:
+        ones = best_ones.get(row, frozenset())
+        laid_out.append(_line(row, [_fact(row, said[at][row], sides[at], room, is_best=at in ones) for at in shown]))
     laid_out += _block("files", [[Content(row) for row in _files(side, room)] for side in some], room)
     laid_out += _block("answer", [[*islice(_answer(side, room), ANSWER_ROWS)] for side in some], room)
     return laid_out
@@ -63,6 +66,15 @@ def lines(sides: Sequence[Side], current: int, width: int, now: datetime) -> lis
 def _head(number: int, side: Side, current: int, room: int) -> Content:
     text = f" {number + 1} {one_line(side.run.meta.title, 40)} {side.run.meta.short_id} "
     return Content.styled(fit(text, room), "reverse bold" if number == current else "bold")
+
+
+def _fact(row: str, text: str, side: Side, room: int, *, is_best: bool) -> Content:
+    """Return a fact; the best one and a failed check have a colour, and a word or a glyph that says the same."""
+    if is_best:
+        return Content.styled(fit(f"{text}  {BEST[row]}", room), "bold $text-success")
+    if row == "check" and side.run.check and side.run.check.failed:
+        return Content.styled(fit(text, room), "bold $text-error")
+    return _cell(text, room)
 
 
 def _cell(text: str, room: int) -> Content:

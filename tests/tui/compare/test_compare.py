@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
+from msgspec.structs import replace
+from subdeck.core.config.settings import Settings
 from subdeck.core.errors import SubdeckError
 from subdeck.core.run.changes import ChangedFile, Changes, CheckResult, FileStatus
 from subdeck.core.run.comparison import Side
@@ -17,6 +19,7 @@ from subdeck.tui.compare._columns import lines, shown_columns
 from subdeck.tui.compare.screen import CompareScreen
 from subdeck.tui.detail._screen import RunDetailScreen
 from subdeck.tui.dialogs.pick import PickScreen
+from textual.content import Content
 
 from ..fake_engine import FakeEngine, a_run, run_id
 from ..open_deck import Deck, opened
@@ -184,6 +187,38 @@ def test_columns_have_room(width: int, count: int) -> None:
         drawn = lines(sides, current, width, datetime.now(UTC))
         assert max(line.cell_length for line in drawn) <= width
         assert not any("\x1b" in line.plain for line in drawn)
+
+
+def styled(drawn: list[Content], label: str) -> dict[str, str]:
+    """Return the texts of a row that have a colour of their own, each with its style."""
+    line = next(line for line in drawn if line.plain.startswith(label))
+    spans = [span for span in line.spans if span.start >= 9]
+    return {line.plain[span.start : span.end].strip(): str(span.style) for span in spans}
+
+
+def test_the_best_ones_and_failed_checks_stand_out() -> None:
+    """The cheapest and the fastest run are green and named, a failed check is red with its sign and exit code."""
+    first, second = mates("completed", "completed")
+    sides = [Side(run=replace(first, state=replace(first.state, duration_ms=9000))), Side(run=second)]
+    drawn = lines(sides, 0, 120, datetime.now(UTC))
+    assert styled(drawn, "cost") == {"$0.10  cheapest": "bold $text-success"}
+    assert styled(drawn, "time") == {"0:09  fastest": "bold $text-success"}
+    assert styled(drawn, "check")["tests ✗ exit code 2 after 0:09"] == "bold $text-error"
+
+
+@pytest.mark.parametrize("theme", ["subdeck-dark", "subdeck-light", "terminal"])
+async def test_the_best_ones_can_be_read_without_colours(monkeypatch: pytest.MonkeyPatch, theme: str) -> None:
+    """Words and signs tell the cheapest run and a failed check apart in each theme, and with NO_COLOR."""
+    engine = an_engine("completed", "completed")
+    engine.settings = Settings(theme=theme)
+    for no_color in ("", "1"):
+        monkeypatch.setenv("NO_COLOR", no_color)
+        async with opened(engine, (120, 30)) as deck:
+            await comparison_of(deck)
+            await deck.until_text("cheapest")
+            assert "tests ✗ exit code 2" in deck.screen_text
+            (style,) = [style for strip in deck.strips for text, style, _ in strip if "cheapest" in text and style]
+            assert style.bold and bool(style.color) == (not no_color)
 
 
 async def test_one_is_picked() -> None:
