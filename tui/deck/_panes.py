@@ -72,6 +72,8 @@ class Panes(Vertical):
         self.shown: frozenset[KeyContext] = frozenset()
         self._file = shape_file(readonly=readonly)
         self._shape = self._file.read()
+        self._empty: frozenset[KeyContext] = frozenset()
+        """The lists without any rows."""
         self._laid_out: tuple[Room, frozenset[KeyContext], Shape, int] | None = None
         """State of the last layout; None after a pane was shown separately. Setting styles costs a layout."""
         self._held: Border | None = None
@@ -94,7 +96,7 @@ class Panes(Vertical):
     def lay_out(self) -> None:
         """Show the panes that fit; the screen composes after the first call, so that nothing is styled twice."""
         room = self._room
-        visible = visible_panes(room, self.place, self.zoomed, self._shape)
+        visible = visible_panes(room, self.place, self.zoomed, self._shape, self._empty)
         request = self.request.wanted_height if self.request else 0
         if self._laid_out == (room, visible, self._shape, request):
             return
@@ -108,20 +110,27 @@ class Panes(Vertical):
         self.left.display = visible != frozenset({KeyContext.TRANSCRIPT})
         self.right.display = KeyContext.TRANSCRIPT in visible
         beside = {KeyContext.PRESETS, KeyContext.RUNS} <= visible
-        self._panes[KeyContext.PRESETS].styles.width = presets_width(self._shape, room) if beside else "1fr"
-        of_three = several and room.is_beside
+        self._panes[KeyContext.PRESETS].styles.width = self._presets_width if beside else "1fr"
+        is_split = several and KeyContext.TRANSCRIPT in visible
+        of_three = is_split and room.is_beside
         self.left.styles.width = left_width(self._shape, room) if of_three else "1fr"
-        self.left.styles.height = "auto" if several and not of_three else "1fr"
-        self.above.styles.height = above_height(self._shape, room, request) if several and not of_three else "1fr"
+        self.left.styles.height = "auto" if is_split and not of_three else "1fr"
+        self.above.styles.height = above_height(self._shape, room, request) if is_split and not of_three else "1fr"
         self._deck.set_class(not several, "-zoomed")
         self._deck.set_class(room.is_tiny, "-tiny")
         self._deck.set_class(several and room.width >= WIDE, "-wide")
         self._deck.set_class(of_three, "-beside")
 
-    def fit_request(self) -> None:
-        """Lay out the panes for another height of the request, unless a pane is about to get the focus, which does."""
+    def fit_content(self) -> None:
+        """Lay out the panes for other content, unless a pane is about to get the focus, which does it."""
         if self._laid_out is not None:
             self.lay_out()
+
+    def show_empty(self, empty: frozenset[KeyContext]) -> None:
+        """Give the room of these lists, which have no rows, to the other panes."""
+        if empty != self._empty:
+            self._empty = empty
+            self.fit_content()
 
     def go_to(self, place: KeyContext) -> None:
         """Show a pane and focus it; a zoom moves along."""
@@ -170,8 +179,13 @@ class Panes(Vertical):
 
     # --- sizes -------------------------------------------------------------------------------------------------------
 
+    @property
+    def _presets_width(self) -> int:
+        """Their columns beside the runs."""
+        return presets_width(self._shape, self._room, has_transcript=KeyContext.TRANSCRIPT in self.shown)
+
     def widen_presets(self, steps: int) -> None:
-        columns = presets_width(self._shape, self._room) + steps * ONE_STEP_COLUMNS
+        columns = self._presets_width + steps * ONE_STEP_COLUMNS
         self._reshape(with_presets(self._shape, self._room, columns))
 
     def lower_transcript(self, steps: int) -> None:

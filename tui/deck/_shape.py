@@ -82,8 +82,17 @@ class Room(Struct, frozen=True):
         return self.width < LEAST_WIDTH or self.height < TINY_HEIGHT
 
 
-def visible_panes(room: Room, place: KeyContext, zoomed: KeyContext | None, shape: Shape) -> frozenset[KeyContext]:
-    """Return the panes to show when `place` has the focus.
+NOTHING_EMPTY: frozenset[KeyContext] = frozenset()
+
+
+def visible_panes(
+    room: Room,
+    place: KeyContext,
+    zoomed: KeyContext | None,
+    shape: Shape,
+    empty: frozenset[KeyContext] = NOTHING_EMPTY,
+) -> frozenset[KeyContext]:
+    """Return the panes to show when `place` has the focus; `empty` panes give their room to the others.
 
     With little room, presets are hidden unless they have the focus or you set their width; on a narrow screen they
     replace the runs.
@@ -93,20 +102,28 @@ def visible_panes(room: Room, place: KeyContext, zoomed: KeyContext | None, shap
     if not room.holds_several:
         return frozenset({place})
     if room.width >= ROOMY or (room.width >= WIDE and (place is KeyContext.PRESETS or shape.presets is not None)):
-        return frozenset(PANES)
-    above = KeyContext.PRESETS if place is KeyContext.PRESETS else KeyContext.RUNS
-    return frozenset({above, KeyContext.TRANSCRIPT})
+        panes = frozenset(PANES)
+    else:
+        above = KeyContext.PRESETS if place is KeyContext.PRESETS else KeyContext.RUNS
+        panes = frozenset({above, KeyContext.TRANSCRIPT})
+    # Without runs there is no transcript, but presets and runs list the keys for the first run.
+    unused = KeyContext.TRANSCRIPT if KeyContext.RUNS in empty else KeyContext.PRESETS
+    return panes - {unused} if empty and place is not unused else panes
 
 
-def presets_width(shape: Shape, room: Room) -> int:
-    """Return the columns of presets beside the runs."""
+def presets_width(shape: Shape, room: Room, *, has_transcript: bool = True) -> int:
+    """Return the columns of presets beside the runs; without a transcript there are no runs, only keys for the first
+    one.
+    """
+    width = left_width(shape, room) if room.is_beside and has_transcript else room.width
     if shape.presets is not None:
         wanted = round(shape.presets * room.width)
+    elif not has_transcript:
+        wanted = width
     elif room.is_beside:
         wanted = FIRST_PRESETS_OF_THREE
     else:
         wanted = max(FIRST_PRESETS, room.width // 5)
-    width = left_width(shape, room) if room.is_beside else room.width
     return max(LEAST_PRESETS, min(wanted, width - LEAST_RUNS))
 
 

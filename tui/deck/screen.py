@@ -120,7 +120,7 @@ class MainScreen(LeanScreen):
         self._talk_from = KeyContext.TRANSCRIPT
         """The focused pane before the message line was opened."""
         panes = {KeyContext.PRESETS: self.presets, KeyContext.RUNS: self.runs, KeyContext.TRANSCRIPT: self.transcript}
-        self.request = RequestBlock(actions, self._leave_request, lambda: self.panes.fit_request(), readonly=readonly)
+        self.request = RequestBlock(actions, self._leave_request, lambda: self.panes.fit_content(), readonly=readonly)
         self.panes = Panes(self, panes, readonly=readonly)
         self.panes.request = self.request
         self._single_run = SingleRunMode(run_id, self.run_store, self.runs, self.panes)
@@ -307,6 +307,7 @@ class MainScreen(LeanScreen):
             self.call_after_refresh(self.commands.load)  # so that the first key does not wait for them
             if not update.runs and self.runs.has_focus:
                 self.panes.go_to(KeyContext.PRESETS)
+        self._show_empty_panes()
         self._show_action_context()
 
     @on(PresetsRead)
@@ -315,7 +316,16 @@ class MainScreen(LeanScreen):
             self.presets.known.set()  # a launch does not wait for them
             return
         self.presets.show_presets(message.catalog)
+        self._show_empty_panes()
         self._show_action_context()
+
+    def _show_empty_panes(self) -> None:
+        """Let lists that were read and have no rows give their room to the other panes."""
+        has_rows = {
+            KeyContext.PRESETS: bool(self.presets.row_count) or not self.presets.is_read,
+            KeyContext.RUNS: bool(len(self.run_store)) or not self._begun,
+        }
+        self.panes.show_empty(frozenset(place for place, has_some in has_rows.items() if not has_some))
 
     @on(AgentChosen)
     def show_agent(self, message: AgentChosen) -> None:

@@ -58,6 +58,10 @@ class PresetList(RowList):
         return len(self._all)
 
     @property
+    def is_read(self) -> bool:
+        return self._catalog is not None
+
+    @property
     def usable(self) -> tuple[Preset, ...]:
         """The presets that can be launched."""
         return self._catalog.presets if self._catalog else ()

@@ -26,6 +26,7 @@ from subdeck.tui.deck._shape import (
     with_above,
     with_presets,
 )
+from subdeck.tui.feed.messages import PresetsRead
 from subdeck.tui.keys.command import PANES, KeyContext
 from subdeck.tui.layout_file import LayoutFile
 
@@ -124,6 +125,33 @@ def test_presets_are_folded_where_runs_need_the_room(
 ) -> None:
     """Below 140 columns presets are shown while focused, or if the user gave them a width."""
     assert visible_panes(Room(width, 30), place, None, shape) == panes
+
+
+@pytest.mark.parametrize(
+    ("width", "place", "empty", "panes"),
+    [
+        (160, KeyContext.RUNS, {KeyContext.PRESETS}, {KeyContext.RUNS, KeyContext.TRANSCRIPT}),
+        (160, KeyContext.PRESETS, {KeyContext.PRESETS}, set(PANES)),
+        (160, KeyContext.PRESETS, {KeyContext.RUNS}, {KeyContext.PRESETS, KeyContext.RUNS}),
+        (160, KeyContext.TRANSCRIPT, {KeyContext.RUNS}, set(PANES)),
+        (120, KeyContext.PRESETS, set(PANES), {KeyContext.PRESETS, KeyContext.RUNS}),
+        (80, KeyContext.PRESETS, {KeyContext.RUNS}, {KeyContext.PRESETS}),
+        (80, KeyContext.RUNS, {KeyContext.RUNS}, {KeyContext.RUNS}),
+    ],
+)
+def test_an_empty_pane_gives_its_room_away(
+    width: int, place: KeyContext, empty: set[KeyContext], panes: set[KeyContext]
+) -> None:
+    """Without presets, or without runs and so without a transcript, the other panes get the room; the focus stays."""
+    assert visible_panes(Room(width, 30), place, None, Shape(), frozenset(empty)) == panes
+
+
+@pytest.mark.parametrize("width", [100, 120, 200])
+def test_presets_get_the_room_of_missing_runs(width: int) -> None:
+    """Without runs only the columns for the keys beside the presets are left to them, unless you chose a width."""
+    assert presets_width(Shape(), Room(width, 30), has_transcript=False) == width - LEAST_RUNS
+    chosen = Shape(presets=0.25)
+    assert presets_width(chosen, Room(width, 30), has_transcript=False) == max(LEAST_PRESETS, width // 4)
 
 
 @pytest.mark.parametrize("share", [None, 0.001, 0.999])
@@ -312,6 +340,38 @@ async def test_folded_presets_come_with_the_keys() -> None:
         await deck.until(lambda: not deck.main.presets.display, "the presets to be folded")
         await deck.press("1", ">", "2")
         await deck.until(lambda: deck.main.presets.display and deck.main.runs.has_focus, "the presets beside the runs")
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 30), (200, 50)])
+async def test_the_first_run_brings_its_panes(size: tuple[int, int]) -> None:
+    """Without runs presets have the whole height; the first run brings the transcript, the last one takes it along."""
+    engine = FakeEngine(presets=[a_preset()])
+    async with opened(engine, size) as deck:
+        await deck.until(lambda: deck.main.presets.outer_size.height == size[1] - 2, "the whole height")
+        assert not deck.main.transcript.display
+        engine.tell(a_run(1))
+        await deck.until(lambda: deck.main.transcript.display, "the transcript")
+        assert deck.main.panes.place is KeyContext.PRESETS
+        await deck.press("2")
+        await deck.until_text("task 1")
+        engine.tell(removed=[run_id(1)])
+        await deck.until(lambda: not deck.main.transcript.display, "the room of the transcript again")
+        await deck.press("3")
+        await deck.until_text("transcript appears here")
+
+
+async def test_without_presets_runs_have_the_width() -> None:
+    """In a wide terminal without presets the runs begin at the left edge; the first preset brings its pane."""
+    engine = FakeEngine(a_run(1))
+    async with opened(engine, ROOMY) as deck:
+        await deck.until(lambda: not deck.main.presets.display, "the presets to be folded")
+        assert deck.main.runs.outer_size.width == ROOMY[0]
+        await deck.press("1")
+        await deck.until_text("No presets yet.")
+        await deck.press("2")
+        await deck.until(lambda: not deck.main.presets.display, "the presets to be folded again")
+        deck.main.show_presets(PresetsRead(FakeEngine(presets=[a_preset()]).catalog))
+        await deck.until(lambda: deck.main.presets.display, "the pane of the preset")
 
 
 async def test_a_click_beside_a_border_is_a_click() -> None:
