@@ -166,7 +166,7 @@ async def test_figures_give_way(project_dir: Path) -> None:
     hosts.tell(a_host())
     async with opened(hosts.engine, (200, 24)) as deck:
         await deck.until(lambda: deck.main._header.has_hosts, "the figures")
-        said = [deck.main._header._right(room) for room in range(160, 10, -1)]
+        said = [deck.main._header._fitting(room)[1] for room in range(160, 10, -1)]
         stages = [("slots" in words, "hosts 1/1" in words, "1 running" in words) for words in said]
         assert [(True, True, True), (False, True, True), (False, False, True)] == list(dict.fromkeys(stages))
 

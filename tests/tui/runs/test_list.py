@@ -358,7 +358,9 @@ async def test_an_end_under_a_cursor_at_rest_was_not_looked_at() -> None:
 
 
 async def test_next_and_previous_that_need_me() -> None:
-    """`]` and `[` go round failures, then other unread runs, through a filter, and report if there are none."""
+    """`]` and `[` go round the runs that need you, through a filter, and report if there are none. Without such runs
+    they go to unread results.
+    """
     engine = FakeEngine(*(a_run(number) for number in range(1, 5)))
     async with opened(engine) as deck:
         for key in ("]", "["):
@@ -370,13 +372,17 @@ async def test_next_and_previous_that_need_me() -> None:
         for key in ("]", "]", "]", "]", "["):
             await deck.press(key)
             visited.append(deck.main.run.run_id)
-        assert visited == [run_id(3), run_id(1), run_id(2), run_id(3), run_id(2)]
+        assert visited == [run_id(3), run_id(1), run_id(3), run_id(1), run_id(3)]
         await write(deck, "status:running")
         await deck.press("enter")
         await deck.until(lambda: deck.main.runs.has_focus, "the list to have the keys")
         await deck.press("]")
         assert deck.main.run.run_id == run_id(3)
         assert numbers(deck) == [4, 3]
+        await deck.press("m", "]", "m")
+        await deck.until(lambda: not deck.main.run_store.needs_you, "the failures to be read")
+        await deck.press("]")
+        assert deck.main.run.run_id == run_id(2)
 
 
 async def test_what_ended_before_the_start_is_unseen() -> None:

@@ -184,7 +184,7 @@ async def test_interrupting() -> None:
         await deck.until(lambda: engine.told, "the interrupt")
         assert engine.told == [("interrupt", run_id(1))]
         engine.tell(a_listener(interrupted=True))
-        await deck.until_text("◔ repo-scout")
+        await deck.until_text("◔ interrupted repo-scout")
         await deck.press("I")
         await deck.until(lambda: any("already interrupted" in toast for toast in deck.toasts), "the refusal")
 
