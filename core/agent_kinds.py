@@ -42,7 +42,7 @@ class AgentKind(Struct, frozen=True, kw_only=True):
     announces_models: bool = False
     """Whether a parent session of this kind lists its models in each call of a delegation tool."""
     mcp_client: bool = False
-    """Whether `subdeck mcp install` can add the delegation tools to its settings (`mcp/clients.py`)."""
+    """Whether `subdeck connect` can add the delegation tools to its settings (`mcp/clients.py`)."""
 
 
 KINDS: dict[str, AgentKind] = {

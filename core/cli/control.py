@@ -45,8 +45,8 @@ def stop(
 ) -> Output[Stopped | Messages]:
     """Ask runs to stop, without waiting for them. Finished runs are left alone.
 
-    Each run gets TERM first. Processes that are still alive after the grace period (setting grace_seconds) get KILL.
-    For a run on an unreachable host, the request is delivered when the host is back.
+    Each run gets TERM first. Processes that are still alive after the grace period (setting advanced.grace_seconds)
+    get KILL. For a run on an unreachable host, the request is delivered when the host is back.
 
     With --turn, the runs continue: subdeck send gives them their next message. After idle_timeout (setting or preset)
     without one, a run ends as aborted: interrupted, and keeps its text. Exit codes are those of subdeck send.

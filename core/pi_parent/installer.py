@@ -19,8 +19,11 @@ PROMPTS = ("inspect.md", "plan.md", "implement.md", "review.md", "revise.md")
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _COMMAND = 'const COMMAND: string[] = ["subdeck"];'
-_MARKED = "put here by `subdeck pi install`, {digest}; `subdeck pi uninstall` takes it away\n"
-_MARK = re.compile("^(?://|#) " + _MARKED.format(digest="([0-9a-f]{16})"), re.MULTILINE)
+_MARKED = "put here by `subdeck connect pi`, {digest}; `subdeck disconnect pi` takes it away\n"
+_MARKED_BEFORE = "put here by `subdeck pi install`, {digest}; `subdeck pi uninstall` takes it away\n"
+"""The mark of 0.1."""
+_MARKS = "|".join(marked.format(digest="([0-9a-f]{16})") for marked in (_MARKED, _MARKED_BEFORE))
+_MARK = re.compile(f"^(?://|#) (?:{_MARKS})", re.MULTILINE)
 
 
 class State(StrEnum):
@@ -52,7 +55,7 @@ class Place(Struct, frozen=True):
         mark = _MARK.search(found)
         if mark is None:
             return State.FOREIGN
-        if hex_digest((found[: mark.start()] + found[mark.end() :]).encode(), 16) != mark[1]:
+        if hex_digest((found[: mark.start()] + found[mark.end() :]).encode(), 16) != (mark[1] or mark[2]):
             return State.EDITED
         return State.CURRENT if found == self.content else State.OUTDATED
 

@@ -50,7 +50,7 @@ function open(words: string[], cwd: string, onLine: (line: Json) => void): Link 
 		complaint = (complaint + text).slice(-4000);
 	});
 	const ended = new Promise<string>((resolve) => {
-		child.on("error", (error) => resolve(`${COMMAND.join(" ")}: ${error.message}; run "subdeck pi install" again`));
+		child.on("error", (error) => resolve(`${COMMAND.join(" ")}: ${error.message}; run "subdeck connect pi" again`));
 		child.on("close", (code, signal) => resolve(complaint.trim() || `it ended with ${signal ?? `exit code ${code}`}`));
 	});
 	void ended.then(() => timers.forEach(clearTimeout));

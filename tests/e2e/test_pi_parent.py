@@ -455,7 +455,7 @@ def test_a_subdeck_that_does_not_answer(here: ParentLab, command: tuple[str, ...
         parent.prompt("Again.")
         (note,) = parent.notes()
         assert note.startswith("subdeck: ")
-        assert ("/gone/python" in command) == ("subdeck pi install" in note)
+        assert ("/gone/python" in command) == ("subdeck connect pi" in note)
     assert set() == TOOLS & offered(here.requests[1])
 
 

@@ -25,7 +25,7 @@ from .strings import INVENTORY, ROOT, TREES
 
 HISTORY = ("CHANGELOG.md", "docs/reference/changes-0.2.md")
 """Documents that name older spellings on purpose."""
-REVIEWED = {"grace period (setting grace_seconds)", "Cycle the theme: dark, light"}
+REVIEWED = {"Cycle the theme: dark, light"}
 """Parts of texts that are reviewed exceptions."""
 OF_PRESETS = {*FIELDS, *PRESETS}
 """Names that a preset also has, for which an older spelling of a setting cannot be told from a key of a preset."""

@@ -117,7 +117,7 @@ AGENT: Agent = PiAgent()
 _OTHER_KEYS = ("AWS_", "GOOGLE_", "AZURE_")
 """Prefixes of variables for services whose login is not a single key."""
 OURS = "subdeck.ts"
-"""The extension from `subdeck pi install`, which adds no models."""
+"""The extension from `subdeck connect pi`, which adds no models."""
 _OUT = Login(LoginState.OUT, hint="run pi, then /login, or set a provider's key")
 
 

@@ -111,7 +111,7 @@ def test_help_loads_no_command(project_dir: Path) -> None:
     ours = {name for name in loaded if name.startswith("subdeck.")}
     assert ours == {
         "subdeck.core", "subdeck.core.cli", "subdeck.core.cli._page", "subdeck.core.cli.main",
-        "subdeck.core.cli.output", "subdeck.core.config", "subdeck.core.config.app_check", "subdeck.core.errors",
+        "subdeck.core.cli.output", "subdeck.core.errors",
         "subdeck.core.system", "subdeck.core.system.imports", "subdeck.core.text", "subdeck.core.text.plain",
         "subdeck.core.text.shell",
         "subdeck.tui", "subdeck.tui.main",

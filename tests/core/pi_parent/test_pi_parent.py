@@ -61,6 +61,19 @@ def test_install_says_where(agent_dir: Path, project_dir: Path) -> None:
     assert all(f"/{name}" in done.out for name in PROMPTS)
 
 
+def test_files_of_an_earlier_version_are_replaced(here: Installation) -> None:
+    """Files with the mark of 0.1 are known as subdeck's: installing replaces them, and uninstalling removes them."""
+    for again in (here.install, here.uninstall):
+        here.install()
+        for place in here.places:
+            path = Path(place.path)
+            text = path.read_text().replace("by `subdeck connect pi`", "by `subdeck pi install`")
+            path.write_text(text.replace("`subdeck disconnect pi` takes", "`subdeck pi uninstall` takes"))
+        assert {State.OUTDATED} == {place.state for place in here.places}
+        again()
+        assert {place.state for place in here.places} <= {State.CURRENT, State.ABSENT}
+
+
 @pytest.mark.processes
 def test_install_for_a_project(agent_dir: Path, project_dir: Path) -> None:
     """With --project the same files go to the project's .pi, even from a directory below."""
