@@ -16,7 +16,7 @@ from ...core.run.model import RunStatus
 from ...core.system.files import write_new
 from ...core.text.decoder import encode_shown
 from ...core.text.plain import one_line
-from ..keys.command import PANES, Action
+from ..keys.command import DECK, PANES, Action, KeyContext
 from ..keys.keymap import key_label, said
 
 if TYPE_CHECKING:
@@ -32,6 +32,8 @@ SHOWN = 300
 class Kind(StrEnum):
     """The kind of an offer; the value is its label on the screen."""
 
+    RECENT = "recent"
+    """An action that you chose here before."""
     ACTION = "action"
     PRESET = "preset"
     FILTER = "filter"
@@ -65,10 +67,24 @@ _FILTERS = (
 )
 
 
-def action_offers(actions: Iterable[Action], sentences: Sequence[Action]) -> Iterator[Offer]:
-    """Offer actions; `sentences` are all actions, whose keys the help texts may name."""
-    for action in actions:
-        yield _offer(Kind.ACTION, action.id, _title(action), said(action.help, sentences))
+def action_offers(
+    actions: Iterable[Action], sentences: Sequence[Action], recent: Sequence[str] = (), place: KeyContext = DECK
+) -> Iterator[Offer]:
+    """Offer actions: first the `recent` ones, by id, then those of the place, and the common ones before others.
+
+    `sentences` are all actions, whose keys the help texts may name.
+    """
+    nearness = {where: number for number, where in enumerate((KeyContext.REQUEST, place, DECK))}
+
+    def rank(action: Action) -> tuple[int, int, bool]:
+        """Return a number for sorting; the smallest comes first."""
+        is_recent = action.id in recent
+        near = min(nearness.get(where, len(nearness)) for where in action.places)
+        return (recent.index(action.id) if is_recent else len(recent), near, not action.footer)
+
+    for action in sorted(actions, key=rank):
+        kind = Kind.RECENT if action.id in recent else Kind.ACTION
+        yield _offer(kind, action.id, _title(action), said(action.help, sentences), Kind.ACTION)
 
 
 def preset_offers(presets: Iterable[Preset]) -> Iterator[Offer]:
@@ -96,10 +112,12 @@ def typed_filter(typed: str) -> Offer:
 
 
 def setting_offers(settings: Settings) -> Iterator[Offer]:
+    """Offer the file with your settings, and each setting."""
+    yield _offer(Kind.SETTING, "", "settings, config.yaml", "Open the file with your settings in your editor.")
     for key, entry in KEYS.items():
         value = value_of(settings, key)
         shown = "not set" if value in (None, (), {}) else one_line(encode_shown(value), 40)
-        yield _offer(Kind.SETTING, key, key, one_line(f"{shown} · {entry.setting.meaning}", SHOWN))
+        yield _offer(Kind.SETTING, key, key, one_line(f"{shown} · {entry.setting.meaning}", SHOWN), "settings config")
 
 
 def run_offers(runs: Iterable[RunSnapshot]) -> Iterator[Offer]:
@@ -111,8 +129,9 @@ def run_offers(runs: Iterable[RunSnapshot]) -> Iterator[Offer]:
         yield Offer(Kind.RUN, run.run_id, f"{state(run)[0]} {name} {meta.short_id}", one_line(meta.task, SHOWN), words)
 
 
-def _offer(kind: Kind, key: str, title: str, detail: str) -> Offer:
-    return Offer(kind, key, title, detail, f"{title} {detail} {kind}".casefold())
+def _offer(kind: Kind, key: str, title: str, detail: str, words: str = "") -> Offer:
+    """Return an offer; `words` also find it, although they are not shown."""
+    return Offer(kind, key, title, detail, f"{title} {detail} {kind} {words}".casefold())
 
 
 def _title(action: Action) -> str:
@@ -155,7 +174,9 @@ def _has_letters(letters: str, title: str) -> bool:
 
 
 def setting_facts(settings: Settings, key: str, path: str) -> str:
-    """Describe a setting: its meaning, current value, syntax and file."""
+    """Describe a setting: its meaning, current value, syntax and file; without a `key` only the file."""
+    if not key:
+        return f"Your settings are in {path}"
     value = value_of(settings, key)
     return "\n".join(
         (
@@ -171,7 +192,10 @@ def setting_facts(settings: Settings, key: str, path: str) -> str:
 
 
 def ready_file(path: str, key: str) -> int:
-    """Create the file with all settings commented out if it does not exist; return the line of a setting."""
+    """Create the file with all settings commented out if it does not exist; return the line of a setting.
+
+    Without a `key` that is the first line.
+    """
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             text = file.read()
@@ -179,7 +203,7 @@ def ready_file(path: str, key: str) -> int:
         text = example_settings()
         os.makedirs(os.path.dirname(path), exist_ok=True)
         write_new(path, [text.encode()])
-    return line_of(text, key)
+    return line_of(text, key) if key else 1
 
 
 _SET, _COMMENTED = "", "# ?"

@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING
+
+from msgspec import Struct
 
 from ...core.paths import user_settings_file
 from ..commands import Commands
 from ..keys.command import DECK, RUNS, Action, KeyContext, at
 from ..launch.commands import LaunchCommands
+from ..layout_file import LayoutFile
 from ..text.format import short_path
 
 if TYPE_CHECKING:
     from ._offers import Offer
+
+
+RECENT = 5
+"""Number of recent actions that the palette opens with."""
+
+
+class RecentActions(Struct, frozen=True):
+    """The actions that you chose in the palette."""
+
+    actions: tuple[str, ...] = ()
+    """Their ids, the latest first."""
 
 
 class PaletteCommands(Commands):
@@ -21,6 +36,15 @@ class PaletteCommands(Commands):
         Action("choose", at(KeyContext.PALETTE, "enter"), "choose", do="screen.choose", footer=1, after="palette",
                help="Run the action, go to the run, launch the preset, apply the filter or edit the setting."),
     )  # fmt: skip
+
+    @cached_property
+    def _file(self) -> LayoutFile[RecentActions]:
+        return LayoutFile(RecentActions(), lambda: "palette.json", readonly=self._bridge.readonly)
+
+    @cached_property
+    def _recent(self) -> tuple[str, ...]:
+        """The ids of recent actions; changed by each choice."""
+        return self._file.read().actions[:RECENT]
 
     def open(self) -> None:
         from ._screen import PaletteScreen
@@ -33,10 +57,15 @@ class PaletteCommands(Commands):
 
         deck, runs = self._deck, tuple(self._deck.run_store.runs)
         context = deck.action_context
-        possible = [action for action in deck.actions if action.in_palette and action.allowed(context)]
+        hidden = () if context.request else ((KeyContext.REQUEST,),)
+        possible = [
+            action
+            for action in deck.actions
+            if action.in_palette and action.places not in hidden and action.allowed(context)
+        ]
         presets = () if context.readonly else deck.presets.usable
         return [
-            *_offers.action_offers(possible, deck.actions),
+            *_offers.action_offers(possible, deck.actions, self._recent, context.place),
             *_offers.preset_offers(presets),
             *_offers.filter_offers(
                 deck.runs.listing.filter.text,
@@ -54,7 +83,8 @@ class PaletteCommands(Commands):
             return
         deck = self._deck
         match offer.kind:
-            case Kind.ACTION:
+            case Kind.ACTION | Kind.RECENT:
+                self._remember(offer.key)
                 deck.action_act(offer.key)
             case Kind.PRESET:
                 self._of(LaunchCommands).ask(deck.presets.named(offer.key))
@@ -69,8 +99,13 @@ class PaletteCommands(Commands):
             case Kind.SETTING:
                 self.spawn(self._edit_setting, offer.key)
 
+    def _remember(self, action_id: str) -> None:
+        others = [recent for recent in self._recent if recent != action_id]
+        self._recent = (action_id, *others)[:RECENT]
+        self._bridge.spawn(self._file.keep, lambda: RecentActions(self._recent))
+
     async def _edit_setting(self, key: str) -> None:
-        """Explain a setting, and open the user's file at its line."""
+        """Explain a setting, and open the user's file at its line; without a `key` open the file."""
         from textual.content import Content
 
         from ..dialogs.reader import ReadingScreen
@@ -78,10 +113,11 @@ class PaletteCommands(Commands):
         from ._offers import ready_file, setting_facts
 
         path = user_settings_file()
+        title = f"Setting {key}" if key else "Settings"
         facts = setting_facts(self._bridge.engine.settings, key, short_path(path, 60))
         if self._bridge.readonly or self.app.is_web:
-            self.app.push_screen(ReadingScreen(f"Setting {key}", [Content(row) for row in facts.split("\n")]))
-        elif await self._confirmed(f"Setting {key}", facts, "Open in editor", harmless=True):
+            self.app.push_screen(ReadingScreen(title, [Content(row) for row in facts.split("\n")]))
+        elif not key or await self._confirmed(title, facts, "Open in editor", harmless=True):
             line = await self._bridge.call(ready_file, path, key)
             if problem := edit_file(self.app, path, line=line):
                 self._say(problem, error=True)

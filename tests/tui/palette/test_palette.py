@@ -10,6 +10,7 @@ import pytest
 from subdeck.core.config.files import KEYS, example_settings
 from subdeck.core.config.settings import Settings
 from subdeck.core.paths import user_settings_file
+from subdeck.tui.keys.actions import BY_ID
 from subdeck.tui.keys.command import KeyContext
 from subdeck.tui.palette._offers import Kind, Offer, line_of, matching, ready_file, run_offers, setting_offers
 from subdeck.tui.palette._screen import OfferList, PaletteScreen
@@ -156,8 +157,61 @@ def test_a_thousand_runs_are_no_burden() -> None:
 
 
 def test_every_setting_is_offered() -> None:
-    """Each key of the settings file is offered, with its effective value."""
-    assert [offer.key for offer in setting_offers(Settings())] == list(KEYS)
+    """Each key of the settings file is offered, with its effective value, after the file itself."""
+    assert [offer.key for offer in setting_offers(Settings())] == ["", *KEYS]
+
+
+@pytest.mark.parametrize("typed", ["settings", "config", "config.yaml"])
+async def test_the_settings_file_is_found(typed: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both words for the settings find the file, which Enter opens in the editor, and every setting."""
+    edited: list[tuple[str, int | None]] = []
+    monkeypatch.setattr(handover, "edit_file", lambda _, path, line: edited.append((path, line)) or "")
+    async with opened(an_engine()) as deck:
+        await ask(deck, typed)
+        offers = deck.app.screen.query_one(OfferList)._offers
+        assert offers[0].key == ""
+        if typed != "config.yaml":
+            assert set(KEYS) <= {offer.key for offer in offers}
+        await deck.press("enter")
+        await deck.until(lambda: edited, "the editor")
+    assert edited == [(user_settings_file(), 1)]
+
+
+async def test_recent_actions_come_first() -> None:
+    """The palette opens with the actions that you chose in it, the latest first, also after the next start."""
+    for _ in range(2):
+        async with opened(an_engine()) as deck:
+            for typed in ("notifications", "grid", "notifications"):
+                await ask(deck, typed)
+                await deck.press("enter", "escape")
+                await deck.until(lambda deck=deck: deck.app.screen is deck.main, "the deck again")
+            await ask(deck, "")
+            offers = deck.app.screen.query_one(OfferList)._offers
+            assert [(offer.kind, offer.key) for offer in offers if offer.kind is Kind.RECENT] == [
+                (Kind.RECENT, "messages"),
+                (Kind.RECENT, "tiles"),
+            ]
+            assert offers[0].key == "messages"
+            assert sum(offer.key == "messages" for offer in offers) == 1
+    async with opened(an_engine()) as deck:
+        await ask(deck, "")
+        assert chosen(deck) is not None
+        await deck.until_text("recent  notifications")
+
+
+async def test_what_the_place_offers_comes_before_the_rest() -> None:
+    """Without recent actions, the palette opens with the common actions of the focused pane that are possible now."""
+    async with opened(an_engine()) as deck:
+        for key, place in (("2", KeyContext.RUNS), ("3", KeyContext.TRANSCRIPT)):
+            await deck.press(key)
+            await ask(deck, "")
+            offer = chosen(deck)
+            assert offer is not None
+            assert place in BY_ID[offer.key].places
+            offered = [offer.key for offer in deck.app.screen.query_one(OfferList)._offers]
+            assert offered.index("messages") < offered.index("create_preset")
+            assert "allow" not in offered
+            await deck.press("escape")
 
 
 def test_the_line_of_a_setting(tmp_path: Path) -> None:
