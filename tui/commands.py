@@ -11,6 +11,8 @@ from importlib import import_module
 from inspect import iscoroutinefunction
 from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, TypeVar, cast
 
+from msgspec.structs import replace
+
 from ..core.errors import SubdeckError
 from ..core.run.describe import size_text
 from ..core.system.log import log_fault
@@ -133,10 +135,12 @@ class Commands:
             said += f" Many terminals accept less. {self._key('page_transcript')} opens the transcript in a pager."
         self._say(said)
 
-    def _show_help(self, context: ActionContext | None = None) -> None:
+    def _show_help(self, context: ActionContext | None = None, place: KeyContext | None = None) -> None:
+        """Show the keys of a place, by default of the context's, which is the deck's by default."""
         from .dialogs.reader import HelpScreen
 
-        self.app.push_screen(HelpScreen(self._deck.actions, context or self._deck.action_context))
+        shown = context or self._deck.action_context
+        self.app.push_screen(HelpScreen(self._deck.actions, replace(shown, place=place or shown.place)))
 
     def _mark_seen(self, runs: Iterable[RunSnapshot]) -> None:
         for run in runs:

@@ -53,7 +53,7 @@ class CompareCommands(Commands):
             case "close":
                 deck.show_comparison(None)
             case "help":
-                self._show_help()
+                self._show_help(place=COMPARE)
             case "open":
                 self._mark_seen((screen.run,))
                 self.spawn(self._open, screen.run)
@@ -109,6 +109,7 @@ class CompareCommands(Commands):
         Action("choose_compared", at(COMPARE, "p"), "choose winner", do="screen.ask_deck('choose')", footer=4,
                changes=True,
                help="Choose the winner: apply its changes and discard the other worktrees. Asks once."),
-        Action("help_on_comparing", at(COMPARE, "?"), "help", "Show all keys.", do="screen.ask_deck('help')", footer=6),
+        Action("help_on_comparing", at(COMPARE, "?"), "help", do="screen.ask_deck('help')", footer=6,
+               help="Show the most used keys here. Press it again for all keys."),
         *moves((COMPARE,), "screen.move", "compare_"),
     )  # fmt: skip

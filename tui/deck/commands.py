@@ -118,7 +118,7 @@ class DeckCommands(Commands):
 
     @command("help", at(DECK, "?"), "help", footer=3)
     def show_help(self) -> None:
-        """Show all keys."""
+        """Show the most used keys here. Press it again for all keys."""
         self._show_help()
 
     @command("quit", at(DECK, "q"), "quit", footer=12)

@@ -41,5 +41,7 @@ class DialogKeys:
         Action("confirm", at(CONFIRM, "y"), "yes", "Confirm the action.", do="screen.confirm", footer=1),
         Action("edit_commit", at(CONFIRM, "e"), "edit message", do="screen.edit_message",
                help="Edit the commit message in your editor ($EDITOR) before the commit is made."),
+        Action("all_keys", at(HELP, "?"), "all keys", do="screen.toggle_all", footer=1, first=True,
+               help="Show all keys, or only the most used ones of the place."),
         *moves((HELP, READING, FIND, PALETTE), "screen.move", "scroll_", in_text=True),
     )  # fmt: skip

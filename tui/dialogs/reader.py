@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from typing import ClassVar
 
 from textual import on
 from textual.app import ComposeResult
@@ -10,9 +11,9 @@ from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Input, Static
 
-from ..keys.actions import ACTIONS
+from ..keys.actions import ACTIONS, BY_ID
 from ..keys.command import Action, ActionContext, KeyContext
-from ..keys.help import Explained, Group, key_groups
+from ..keys.help import Explained, Group, first_keys, key_groups
 from ..keys.keymap import bindings, keys_line, said
 from ..terminal.textual_internals import DialogScreen
 from ..text.cells import wrap
@@ -26,12 +27,25 @@ USUAL_WIDTH = 70
 """Cells of a dialog's line."""
 
 
+class FilterInput(Input):
+    """Leaves some characters to the bindings of the dialog."""
+
+    def __init__(self, keys_first: Collection[str]) -> None:
+        super().__init__(placeholder="type to filter", compact=True, id="filter")
+        self._keys_first = keys_first
+
+    def check_consume_key(self, key: str, character: str | None) -> bool:
+        return character not in self._keys_first and super().check_consume_key(key, character)
+
+
 class ReadingScreen(DialogScreen[None]):
     """Scrolls by arrow keys, optionally filters by words, and closes by Escape."""
 
     BINDINGS = bindings(KeyContext.READING)
     CSS_PATH = "dialogs.tcss"
     AUTO_FOCUS = ""
+    keys_first: ClassVar[Collection[str]] = ()
+    """Characters that are keys, although the filter is a text field."""
 
     def __init__(
         self,
@@ -54,7 +68,7 @@ class ReadingScreen(DialogScreen[None]):
         with Vertical(classes="dialog", id="reading") as dialog:
             dialog.border_title = Content(self._title)
             if self._filterable:
-                yield Input(placeholder="type to filter", compact=True, id="filter")
+                yield FilterInput(self.keys_first)
             with VerticalScroll(can_focus=False):
                 yield Static(id="lines")
 
@@ -107,19 +121,27 @@ class RefusalScreen(ReadingScreen, inherit_bindings=False):
 
 
 class HelpScreen(ReadingScreen, inherit_bindings=False):
-    """Shows every key, and why an action is not possible now."""
+    """Shows the most used keys of the focused place, then all; and why an action is not possible now."""
 
     BINDINGS = bindings(KeyContext.HELP)
+    keys_first: ClassVar[Collection[str]] = BY_ID["all_keys"].keys_in(KeyContext.HELP)
 
     def __init__(self, actions: Sequence[Action], action_context: ActionContext) -> None:
         """`action_context` is the state of the deck."""
         super().__init__("Keys", note=keys_line(KeyContext.HELP, actions), filterable=True)
         self._actions = actions
         self._action_context = action_context
+        self._shows_all = False
 
     def matching(self, words: Sequence[str]) -> Content:
         width = self.query_one("#lines").content_size.width or USUAL_WIDTH
-        return help_text(words, self._actions, self._action_context, width)
+        if words or self._shows_all:
+            return help_text(words, self._actions, self._action_context, width)
+        return first_help(self._actions, self._action_context, width)
+
+    def action_toggle_all(self) -> None:
+        self._shows_all = not self._shows_all
+        self.show_matching()
 
     def on_resize(self) -> None:
         """Wrap at the new width."""
@@ -136,25 +158,42 @@ def help_text(
 
     With an `action_context`, add why an action is not possible.
     """
-    lines: list[Content] = []
-    for group in key_groups(actions, action_context.place if action_context else KeyContext.RUNS):
-        rows = [row for row in group.rows if _has_words(row, group, words)]
-        if rows:
-            lines += [Content(""), Content.styled(group.heading, "bold $text-muted")]
-            for row in rows:
-                obstacle = row.action.refusal(action_context) if action_context and group.concerns_deck else ""
-                lines += _explained(row, said(obstacle, actions), max(LEAST_WIDTH, width - INDENT))
+    groups = key_groups(actions, action_context.place if action_context else KeyContext.RUNS)
+    lines = [
+        line
+        for group in groups
+        for line in _group_lines(group, [row for row in group.rows if _has_words(row, group, words)], actions,
+                                 action_context, width)
+    ]  # fmt: skip
     return Content("\n").join(lines[1:]) if lines else Content("No matching keys.")
 
 
+def first_help(actions: Sequence[Action], action_context: ActionContext, width: int = USUAL_WIDTH) -> Content:
+    """List the most used keys of the place in the context."""
+    group = first_keys(actions, action_context.place)
+    return Content("\n").join([*_group_lines(group, group.rows, actions, action_context, width)][1:])
+
+
+def _group_lines(
+    group: Group, rows: Sequence[Explained], actions: Sequence[Action], context: ActionContext | None, width: int
+) -> Iterator[Content]:
+    """Yield an empty line, the heading and the rows; nothing without rows."""
+    if rows:
+        yield Content("")
+        yield Content.styled(group.heading, "bold $text-muted")
+    for row in rows:
+        obstacle = row.action.refusal(context) if context and group.concerns_deck else ""
+        yield from _explained(row, said(obstacle, actions), max(LEAST_WIDTH, width - INDENT))
+
+
 def _has_words(row: Explained, group: Group, words: Sequence[str]) -> bool:
-    text = f"{row.keys} {row.action.name} {row.help} {group.heading}".lower()
+    text = " ".join((row.keys, row.action.name, row.help, group.heading, *row.remarks)).lower()
     return all(word in text for word in words)
 
 
 def _explained(row: Explained, obstacle: str, width: int) -> Iterator[Content]:
     style = "dim $text-muted" if obstacle else ""
-    first, *more = wrap(row.help, width)
+    first, *more = wrap(row.help if row.keys else f"{row.action.name}: {row.help}", width)
     keys = row.keys.ljust(KEY_WIDTH - 1) + " "
     key_style = "$text-muted" if obstacle else "bold $text-primary"
     indent = " " * INDENT
@@ -163,6 +202,8 @@ def _explained(row: Explained, obstacle: str, width: int) -> Iterator[Content]:
         keys = " " * KEY_WIDTH
     yield Content.assemble("  ", (keys, key_style), (first, style))
     yield from (Content.styled(indent + line, style) for line in more)
+    for remark in row.remarks:
+        yield from (Content.styled(indent + line, "$text-accent") for line in wrap(remark, width))
     if obstacle:
         reason = wrap(f"not now: {obstacle}", width)
         yield from (Content.styled(indent + line, "$text-muted") for line in reason)

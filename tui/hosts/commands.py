@@ -150,7 +150,7 @@ class HostCommands(Commands):
 
     @command("help_on_hosts", at(HOSTS, "?"), "help", do="screen.ask_deck('help')", footer=6)
     def show_help(self) -> None:
-        """Show all keys."""
-        self._show_help()
+        """Show the most used keys here. Press it again for all keys."""
+        self._show_help(place=HOSTS)
 
     in_view = moves((HOSTS,), "screen.move", "host_")

@@ -87,6 +87,8 @@ DECK = KeyContext.DECK
 PRESETS, RUNS, TRANSCRIPT = PANES = (KeyContext.PRESETS, KeyContext.RUNS, KeyContext.TRANSCRIPT)
 ON_DECK = (KeyContext.APP, KeyContext.DECK, *PANES, KeyContext.SEARCH, KeyContext.REQUEST)
 """Places without a dialog or a text field."""
+MODES = (KeyContext.SEARCH, KeyContext.REQUEST)
+"""Places on the deck whose keys hide those around them."""
 
 
 class ActionContext(Struct, frozen=True):
@@ -142,6 +144,8 @@ class Action(Struct, frozen=True):
     """Whether it changes something outside the screen; a read-only app refuses it."""
     writes: bool = False
     """Whether it opens a text field: keys typed after it, even if it is refused, are text."""
+    first: bool = False
+    """Whether its key works in a text field, although it is a character."""
     after: str = ""
     """The action that it follows in footer, help and reference; empty: the one declared before it."""
 
@@ -159,6 +163,10 @@ class Action(Struct, frozen=True):
     def places(self) -> tuple[KeyContext, ...]:
         """The places of its keys, each once."""
         return tuple(dict.fromkeys(place for place, _ in self.keys))
+
+    @property
+    def is_movement(self) -> bool:
+        return "move('" in self.do
 
     @property
     def command(self) -> str:

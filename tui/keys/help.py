@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ..text.cells import cells, wrap
+from .actions import BY_ID
 from .command import ON_DECK, PANES, Action, KeyContext
-from .keymap import key_label, key_of, said
+from .keymap import key_label, key_of, meanings, own_keys, said, shadows
 
 EVERY_PANE = "every pane"
 DIALOGS = "dialogs"
+PALETTE_ONLY = "only in the palette"
+"""Actions without a key."""
 
 
 class Explained(NamedTuple):
@@ -19,6 +22,8 @@ class Explained(NamedTuple):
     """All keys for it there."""
     help: str
     """With its references to other keys resolved."""
+    remarks: tuple[str, ...] = ()
+    """Which of its keys come from your settings, and which default keys these have taken from it."""
 
 
 class Group(NamedTuple):
@@ -28,20 +33,68 @@ class Group(NamedTuple):
     @property
     def concerns_deck(self) -> bool:
         """Whether the deck's context decides what is possible."""
-        return self.heading in (EVERY_PANE, *ON_DECK)
+        return self.heading in (EVERY_PANE, PALETTE_ONLY, *ON_DECK)
 
 
 def key_groups(actions: Sequence[Action], here: KeyContext) -> tuple[Group, ...]:
-    """Return every action with a key, the keys of the pane `here` first."""
+    """Return every action with its keys, the keys of the pane `here` first."""
     others = (pane for pane in PANES if pane is not here)
     dialogs = (place for place in KeyContext if place not in ON_DECK)
     around = (KeyContext.REQUEST, KeyContext.SEARCH, KeyContext.APP)
-    headings = (here, KeyContext.DECK, EVERY_PANE, *others, *around, DIALOGS, *dialogs)
+    headings = (here, KeyContext.DECK, EVERY_PANE, *others, *around, PALETTE_ONLY, DIALOGS, *dialogs)
     listed: dict[str, list[Explained]] = {heading: [] for heading in headings}
+    remarks = own_key_remarks(actions)
     for action in actions:
         for heading, keys in _places(action):
-            listed[heading].append(Explained(action, keys, said(action.help, actions)))
+            listed[heading].append(_explained(action, keys, actions, remarks))
     return tuple(Group(heading, tuple(rows)) for heading, rows in listed.items() if rows)
+
+
+FIRST = 20
+"""Number of keys that the help shows first."""
+_USUAL = (
+    "open", "launch", "next_unseen", "changes", "follow_up", "stop", "detail", "filter", "mark", "rerun", "delete",
+    "undo", "compare", "search_all", "attach", "mark_seen", "next_pane", "zoom", "sort", "back", "palette", "quit",
+)  # fmt: skip
+"""Actions that are used most, in this order; the place's own and those in the footer come before them."""
+
+
+def first_keys(actions: Sequence[Action], here: KeyContext) -> Group:
+    """Return the most used keys of a place: its own, and on the deck the usual ones. Movements are left out."""
+    keys: dict[str, list[str]] = {}
+    for key, action in meanings(here, actions):
+        keys.setdefault(action.id, []).append(key_label(key))
+    remarks = own_key_remarks(actions)
+
+    def rank(action: Action) -> tuple[bool, int]:
+        usual = _USUAL.index(action.id) if action.id in _USUAL else len(_USUAL)
+        return (here not in action.places and here in ON_DECK, usual if here in ON_DECK else not action.footer)
+
+    listed = [action for action in actions if action.id in keys and not action.is_movement]
+    rows = [
+        _explained(action, " ".join(keys[action.id]), actions, remarks) for action in sorted(listed, key=rank)[:FIRST]
+    ]
+    return Group(here, tuple(rows))
+
+
+def _explained(
+    action: Action, keys: str, actions: Sequence[Action], remarks: Mapping[str, tuple[str, ...]]
+) -> Explained:
+    return Explained(action, keys, said(action.help, actions), remarks.get(action.id, ()))
+
+
+def own_key_remarks(actions: Sequence[Action]) -> dict[str, tuple[str, ...]]:
+    """Return, by action, which keys come from your settings, and which default keys these have taken from it."""
+    remarks: dict[str, tuple[str, ...]] = {}
+    for action in actions:
+        if action.id in BY_ID and own_keys(action):
+            default = " ".join(dict.fromkeys(key_label(key) for _, key in BY_ID[action.id].keys))
+            remarks[action.id] = (f"Your key. Default: {default}" if default else "Your key.",)
+    for action, key, winner in shadows(actions):
+        if not own_keys(action):
+            words = f'{key_label(key)} is your key for "{winner.name or winner.id}".'
+            remarks[action.id] = (*remarks.get(action.id, ()), words)
+    return remarks
 
 
 def _places(action: Action) -> Iterator[tuple[str, str]]:
@@ -49,6 +102,8 @@ def _places(action: Action) -> Iterator[tuple[str, str]]:
     labels = {
         place: " ".join(key_label(key) for key in keys) for place in KeyContext if (keys := action.keys_in(place))
     }
+    if not labels:
+        yield PALETTE_ONLY, ""
     in_panes = {labels.get(pane) for pane in PANES}
     if len(in_panes) == 1 and (keys := in_panes.pop()) is not None:
         yield EVERY_PANE, keys

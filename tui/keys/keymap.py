@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -13,7 +13,7 @@ from textual.keys import Keys, key_to_character
 from ...core.errors import SettingsError, nearest
 from ...core.text.plain import one_line
 from .actions import ACTIONS, BY_ID
-from .command import ON_DECK, OWN_PREFIX, Action, ActionContext, KeyContext, Keys as ModelKeys
+from .command import MODES, ON_DECK, OWN_PREFIX, PANES, Action, ActionContext, KeyContext, Keys as ModelKeys
 
 _KEY_IN_A_SENTENCE = re.compile(r"\{(\w+)\}")
 
@@ -54,7 +54,7 @@ def binding_id(action: Action, place: KeyContext) -> str:
 def bindings(place: KeyContext) -> list[BindingType]:
     """Return the bindings of a place, without those of the places around it."""
     return [
-        Binding(key, action.command, action.name, show=False, id=binding_id(action, place))
+        Binding(key, action.command, action.name, show=False, id=binding_id(action, place), priority=action.first)
         for action in ACTIONS
         for key in action.keys_in(place)
     ]
@@ -74,15 +74,11 @@ class Hint(NamedTuple):
 
 
 def meanings(place: KeyContext, actions: Sequence[Action] = ACTIONS) -> list[tuple[str, Action]]:
-    """Return the keys of a place with their actions; the keys of a mode hide those of the places around it."""
-    is_mode = place in (KeyContext.SEARCH, KeyContext.REQUEST)
-    hidden = {key for action in actions for key in action.keys_in(place)} if is_mode else set[str]()
-    return [
-        (key, action)
-        for action in actions
-        for where, key in action.keys
-        if where is place or (where in place.around and key not in hidden)
-    ]
+    """Return the keys of a place with their actions; a key of the place hides those of the places around it."""
+    near = (place, *place.around)
+    bound = {where: {key for action in actions for key in action.keys_in(where)} for where in near}
+    nearest = {key: where for where in reversed(near) for key in bound[where]}
+    return [(key, action) for action in actions for where, key in action.keys if nearest.get(key) is where]
 
 
 def footer_hints(context: ActionContext, actions: Sequence[Action] = ACTIONS) -> list[Hint]:
@@ -121,7 +117,8 @@ _NAMED = frozenset(key.value.rpartition("+")[2] for key in Keys if not key.value
 def with_own_keys(keys: Mapping[str, str], own: Sequence[Action] = ()) -> tuple[Action, ...]:
     """Return the table with these keys, by action, and your own commands; commas separate several keys.
 
-    Raises SettingsError for an unknown action or key, and for a key with two meanings.
+    Default keys that these shadow are left out. Raises SettingsError for an unknown action or key, and for a key that
+    `keys` and `own` give to two actions.
     """
     if not keys and not own:
         return ACTIONS
@@ -130,8 +127,52 @@ def with_own_keys(keys: Mapping[str, str], own: Sequence[Action] = ()) -> tuple[
             raise _fault(name, "unknown action", nearest(name, BY_ID) or f"known: {', '.join(BY_ID)}")
     actions = tuple(_remapped(action, keys[action.id]) if action.id in keys else action for action in ACTIONS)
     actions += tuple(replace(action, keys=_checked_keys(action)) for action in own)
-    _refuse_collisions(actions, {*keys, *(action.id for action in own)})
-    return actions
+    yours = {action.id: own_keys(action) for action in actions}
+    _refuse_collisions(actions, yours)
+    taken = [(action, *each) for action in actions for each in yours[action.id]]
+    return tuple(
+        replace(action, keys=tuple(each for each in action.keys if each in mine or not _winner(action, *each, taken)))
+        for action in actions
+        for mine in (yours[action.id],)
+    )
+
+
+def own_keys(action: Action) -> ModelKeys:
+    """Return the keys of an action that come from your settings."""
+    default = BY_ID[action.id].keys if action.id in BY_ID else ()
+    return tuple(each for each in action.keys if each not in default)
+
+
+class Shadow(NamedTuple):
+    """A default key that is one of your keys for something else."""
+
+    action: Action
+    """The action without it."""
+    key: str
+    winner: Action
+
+
+def shadows(actions: Sequence[Action]) -> list[Shadow]:
+    """Return the default keys that keys from the settings shadow, each once for an action."""
+    taken = [(action, *each) for action in actions for each in own_keys(action)]
+    found = {
+        (action.id, key): Shadow(action, key, winner)
+        for action in actions
+        if action.id in BY_ID
+        for place, key in BY_ID[action.id].keys
+        if (place, key) not in action.keys and (winner := _winner(action, place, key, taken))
+    }
+    return list(found.values())
+
+
+def _winner(
+    action: Action, place: KeyContext, key: str, taken: Sequence[tuple[Action, KeyContext, str]]
+) -> Action | None:
+    """Return the other action that has this key from the settings, in the place or around it."""
+    around = {place, *place.around} if place in (KeyContext.DECK, *PANES) else {place}
+    return next(
+        (other for other, where, own in taken if own == key and where in around and other.id != action.id), None
+    )
 
 
 def usable(keys: Mapping[str, str], own: Sequence[Action]) -> tuple[tuple[Action, ...], list[SettingsError]]:
@@ -150,13 +191,17 @@ def _checked_keys(action: Action) -> ModelKeys:
     return tuple((place, _checked(action, key)) for place, key in action.keys)
 
 
+UNBOUND = "unbound"
+"""Stands for no key in Textual's keymap, which takes an empty text for the default."""
+
+
 def keymap(actions: Sequence[Action]) -> dict[str, str]:
     """Return the bindings that differ from the default keys."""
     return {
-        binding_id(action, place): ",".join(action.keys_in(place))
+        binding_id(action, place): ",".join(action.keys_in(place)) or UNBOUND
         for action in actions
         if action.id in BY_ID and action.keys != BY_ID[action.id].keys
-        for place in action.places
+        for place in BY_ID[action.id].places
     }
 
 
@@ -186,18 +231,22 @@ def _checked(action: Action, written: str) -> str:
     return "+".join((*modifiers, shown))
 
 
-def _refuse_collisions(actions: Sequence[Action], changed: Container[str]) -> None:
+def _refuse_collisions(actions: Sequence[Action], yours: Mapping[str, ModelKeys]) -> None:
+    """Refuse one of your keys for two actions in one place."""
     for place in KeyContext:
         meant: dict[str, Action] = {}
-        for key, action in meanings(place, actions):
-            other = meant.setdefault(key, action)
-            if other is not action:
-                own, rival = (action, other) if action.id in changed else (other, action)
-                raise _fault(
-                    own.id,
-                    f'"{key_label(key)}" is already used for "{rival.name or rival.id}" ({rival.id}, {place})',
-                    f"choose another key, or assign a different key to {rival.id}",
-                )
+        around = () if place in MODES else place.around
+        for action in actions:
+            for where, key in yours[action.id]:
+                if where is not place and where not in around:
+                    continue
+                other = meant.setdefault(key, action)
+                if other is not action:
+                    raise _fault(
+                        action.id,
+                        f'"{key_label(key)}" is already used for "{other.name or other.id}" ({other.id}, {place})',
+                        f"choose another key, or assign a different key to {other.id}",
+                    )
 
 
 def _fault(name: str, what: str, hint: str) -> SettingsError:

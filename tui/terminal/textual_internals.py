@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 from textual._compositor import Compositor
 from textual._context import active_message_pump
 from textual.app import App
+from textual.binding import Binding
 from textual.events import Event, MouseDown
 from textual.geometry import Region, Size
+from textual.keys import _character_to_key
 from textual.screen import ModalScreen, Screen
 from textual.scroll_view import ScrollView
 from textual.widget import Widget
@@ -161,8 +163,9 @@ def push_for(owner: Widget, screen: Screen[Result], then: Callable[[Result | Non
 
 
 def bind(node: Widget, key: str, action: str, name: str) -> None:
-    """Bind one more key of this widget or screen; Textual's `bind` is only for the app."""
-    node._bindings.bind(key, action, name, show=False)
+    """Bind one more key of this widget or screen, instead of its default; Textual's `bind` is only for the app."""
+    spelled = _character_to_key(key) if len(key) == 1 else key
+    node._bindings.key_to_bindings[spelled] = [Binding(spelled, action, name, show=False)]
 
 
 def give_captures_encoding(app: App[Any]) -> None:

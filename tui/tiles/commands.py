@@ -103,7 +103,7 @@ class TileCommands(Commands):
 
     @command("help_on_tiles", at(TILES, "?"), "help", do="screen.ask_deck('help')", footer=6)
     def show_help(self) -> None:
-        """Show all keys."""
-        self._show_help()
+        """Show the most used keys here. Press it again for all keys."""
+        self._show_help(place=TILES)
 
     in_grid = moves((TILES,), "screen.move", "tile_")

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import pytest
 from subdeck.tui.deck._bars import fitting
-from subdeck.tui.dialogs.reader import help_text
+from subdeck.tui.dialogs.reader import HelpScreen, help_text
 from subdeck.tui.keys.actions import ACTIONS, BY_ID
-from subdeck.tui.keys.command import PANES, ActionContext, KeyContext
-from subdeck.tui.keys.keymap import bindings, footer_hints, meanings, said
+from subdeck.tui.keys.command import MODES, ON_DECK, PANES, ActionContext, KeyContext
+from subdeck.tui.keys.help import first_keys
+from subdeck.tui.keys.keymap import TEXT_PLACES, bindings, footer_hints, meanings, said
 from textual.binding import Binding
 from textual.keys import key_to_character
+from textual.widgets import Input
 
 from ..fake_engine import FakeEngine, a_preset, a_run
-from ..open_deck import opened
+from ..open_deck import Deck, opened
 
 
 @pytest.mark.parametrize("place", list(KeyContext))
 def test_no_key_has_two_meanings(place: KeyContext) -> None:
     """In one place, including its parents, a key has one meaning."""
     meant: dict[str, set[str]] = {}
-    for key, action in meanings(place):
-        meant.setdefault(key, set()).add(action.id)
+    for action in ACTIONS:
+        for where, key in action.keys:
+            if where is place or (where in place.around and place not in MODES):
+                meant.setdefault(key, set()).add(action.id)
     assert {key: ids for key, ids in meant.items() if len(ids) > 1} == {}
 
 
@@ -66,6 +70,41 @@ def test_help_names_every_action() -> None:
     """The help lists every action's sentence."""
     shown = " ".join(help_text().plain.split())
     assert [action.id for action in ACTIONS if " ".join(said(action.help).split()) not in shown] == []
+
+
+@pytest.mark.parametrize("place", [place for place in KeyContext if place not in TEXT_PLACES or place.around == ()])
+def test_the_help_begins_with_twenty_keys(place: KeyContext) -> None:
+    """The help of a place first shows at most twenty keys that work there, its own before those around it."""
+    group = first_keys(ACTIONS, place)
+    reachable = {action.id for _, action in meanings(place)}
+    assert 0 < len(group.rows) <= 20
+    assert reachable.issuperset(row.action.id for row in group.rows)
+    own = [place in row.action.places for row in group.rows]
+    if place in ON_DECK:
+        assert own == sorted(own, reverse=True)
+        assert place in (KeyContext.APP, KeyContext.DECK) or len(group.rows) == 20
+
+
+async def test_a_second_press_shows_all_keys() -> None:
+    """`?` shows the keys of the focused pane, a second press all, a third the first ones again; words search all."""
+    async with opened(FakeEngine(a_run(1), presets=[a_preset()]), (120, 60)) as deck:
+        await deck.press("2", "?")
+        await deck.until_text("Go to the highlighted run's transcript.")
+        assert "Open the transcript at the highlighted hit." not in text_of_help(deck)
+        await deck.press("?")
+        await deck.until(lambda: "Open the transcript at the highlighted hit." in text_of_help(deck), "all keys", 8)
+        await deck.press("?")
+        await deck.until(
+            lambda: "Open the transcript at the highlighted hit." not in text_of_help(deck), "fewer keys", 8
+        )
+        await deck.type("hit.")
+        await deck.until(lambda: "Open the transcript at the highlighted hit." in text_of_help(deck), "the words", 8)
+
+
+def text_of_help(deck: Deck) -> str:
+    screen = deck.app.screen
+    assert isinstance(screen, HelpScreen)
+    return " ".join(screen.matching(screen.query_one(Input).value.split()).plain.split())
 
 
 def test_help_can_be_filtered() -> None:

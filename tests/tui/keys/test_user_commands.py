@@ -104,15 +104,15 @@ async def test_readonly_and_foreign_runs_refuse_it() -> None:
 @pytest.mark.parametrize(
     ("command", "what"),
     [
-        (OwnCommand(key="x", argv=("a",)), '"x" is already used for "stop"'),
-        (OwnCommand(key="o", argv=("a",), where="runs"), '"o" is already used for "sort"'),
+        (OwnCommand(key="f9", argv=("a",)), '"f9" is already used for "stop"'),
+        (OwnCommand(key="f9", argv=("a",), where="runs"), '"f9" is already used for "stop"'),
         (OwnCommand(key="ctrl+nonsense", argv=("a",)), "is not a key"),
     ],
 )
 def test_key_that_cannot_be_had_is_an_error(command: OwnCommand, what: str) -> None:
-    """A key that is already used is an error at the start, with the command and the key's other meaning."""
+    """A key that you use twice is an error at the start, with the command and the key's other meaning."""
     with pytest.raises(SettingsError, match=what) as error:
-        with_own_keys({}, own_actions({"mine": command}))
+        with_own_keys({"stop": "f9"}, own_actions({"mine": command}))
     assert error.value.what.startswith("app.commands.mine.key: ")
 
 

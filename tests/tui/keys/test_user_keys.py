@@ -12,7 +12,7 @@ from subdeck.core.paths import user_settings_file
 from subdeck.tui.dialogs.reader import help_text
 from subdeck.tui.keys.actions import ACTIONS, BY_ID
 from subdeck.tui.keys.command import KeyContext
-from subdeck.tui.keys.keymap import keymap, with_own_keys
+from subdeck.tui.keys.keymap import keymap, meanings, with_own_keys
 
 from ..fake_engine import FakeEngine, a_preset, a_run, run_id
 from ..open_deck import opened
@@ -56,15 +56,13 @@ def test_spellings() -> None:
         ({"stpo": "k"}, "did you mean stop"),
         ({"stop": "ctlr+x"}, '"ctlr+x" is not a key'),
         ({"stop": ""}, "is not a key"),
-        ({"stop": "d"}, "delete"),
-        ({"stop": "j"}, "down"),
-        ({"stop": "escape"}, "back"),
+        ({"stop": "f9", "edit_preset": "f9"}, '"f9" is already used for'),
         ({"stop": "o", "kill": "o"}, '"o" is already used for'),
         ({"start": "l"}, "would be typed into a text field"),
     ],
 )
 def test_what_cannot_be_is_refused(keys: dict[str, str], words: str) -> None:
-    """An unknown action or key, or a key with two meanings, is an error that names file and action."""
+    """An unknown action or key, or one of your keys for two actions, is an error that names file and action."""
     with pytest.raises(SettingsError) as caught:
         with_own_keys(keys)
     assert words in str(caught.value)
@@ -76,17 +74,63 @@ def test_a_wrong_key_is_named_with_its_line(home: Path) -> None:
     """A key with two meanings is named with file and line."""
     path = Path(user_settings_file())
     path.parent.mkdir(parents=True)
-    path.write_text("theme: nord\nkeys:\n  kill: K\n  stop: d\n")
+    path.write_text("theme: nord\nkeys:\n  stop: K\n  kill: K\n")
     with pytest.raises(SettingsError) as caught:
-        with_own_keys({"kill": "K", "stop": "d"})
-    assert (f"{path}:4", True) == (caught.value.where, caught.value.what.startswith("app.keys.stop: "))
+        with_own_keys({"stop": "K", "kill": "K"})
+    assert (f"{path}:4", True) == (caught.value.where, caught.value.what.startswith("app.keys.kill: "))
+
+
+@pytest.mark.parametrize(
+    ("keys", "loser", "left"),
+    [
+        ({"stop": "d"}, "delete", {}),
+        ({"stop": "d"}, "delete_preset", {}),
+        ({"stop": "f9, ctrl+p"}, "palette", {KeyContext.DECK: [":"], KeyContext.APP: ["ctrl+p"]}),
+        ({"edit_preset": "x"}, "stop", {KeyContext.DECK: ["x"]}),
+        ({"stop": "y"}, "allow", {KeyContext.REQUEST: ["y"]}),
+        ({"palette": "ctrl+s"}, "start", {KeyContext.LAUNCH: ["ctrl+s"]}),
+    ],
+)
+def test_your_key_wins(keys: dict[str, str], loser: str, left: dict[KeyContext, list[str]]) -> None:
+    """A default key that is yours for something else is gone where yours works, and only there."""
+    assert keys_of(keys, loser) == left
+    for place in (KeyContext.PRESETS, KeyContext.RUNS, KeyContext.TRANSCRIPT):
+        meant = meanings(place, with_own_keys(keys))
+        assert len({key for key, _ in meant}) == len({(key, action.id) for key, action in meant})
+
+
+async def test_your_key_works_instead_of_the_default() -> None:
+    """Your key, also that of your own command, acts instead of a default of the same pane or another one."""
+    engine = FakeEngine(a_run(1), presets=[a_preset()])
+    mine = OwnCommand(key="o", argv=("true",), title="mine", where="runs")
+    engine.settings = Settings(keys={"stop": "d", "kill": "r"}, commands={"mine": mine})
+    engine.cwd = "/"
+    async with opened(engine) as deck:
+        await deck.press("2", "d")
+        await deck.until_text("Stop this run?")
+        await deck.press("y")
+        await deck.until(lambda: engine.stopped, "a stop")
+        await deck.press("o")
+        await deck.until(lambda: any("mine: done" in toast for toast in deck.toasts), "the own command")
+        assert (deck.main.runs.listing.sort.name, engine.launched) == ("age", [])
+        await deck.press("r")
+        await deck.until_text("Kill this run?")
+
+
+def test_the_help_marks_your_keys() -> None:
+    """The help shows which keys are yours, and which defaults they replace; an action without a key stays listed."""
+    text = " ".join(help_text(actions=with_own_keys({"stop": "d", "kill": "f9"})).plain.split())
+    assert "Stop the run, or all selected runs, gracefully. Their work is kept. Your key. Default: x" in text
+    assert "delete: Delete the run, or all selected runs, with all their files. Asks first; undo" in text
+    assert 'd is your key for "stop".' in text
+    assert "your key" not in help_text().plain.lower()
 
 
 @pytest.mark.parametrize(
     "settings",
     [
-        Settings(keys={"stop": "d"}),
-        Settings(keys={"stop": "k"}, commands={"mine": OwnCommand(key="x", argv=("a",))}),
+        Settings(keys={"stop": "d", "kill": "d"}),
+        Settings(keys={"stop": "k"}, commands={"mine": OwnCommand(key="k", argv=("a",))}),
     ],
 )
 async def test_the_app_opens_with_wrong_keys(settings: Settings) -> None:
@@ -96,7 +140,7 @@ async def test_the_app_opens_with_wrong_keys(settings: Settings) -> None:
     async with opened(engine) as deck:
         assert any('is already used for "' in toast and "Using the default." in toast for toast in deck.toasts)
         await deck.until_text("? help")
-        assert all(action.id in BY_ID for action in deck.app._actions)
+        assert BY_ID["stop"] in deck.app._actions
 
 
 async def test_the_app_opens_with_wrong_settings() -> None:
