@@ -44,7 +44,7 @@ async def hosts(project: Path, picture: Picture) -> None:
             app.clear_notifications()
             await deck.pilot.pause(0.5)
             picture(app, "on-hosts")
-            await deck.press("h")
+            await deck.act("hosts")
             await until_screen(deck, HostsScreen)
             await deck.pilot.resize_terminal(*LOW)
             worker = worker_of(kept.pid, "h3")

@@ -107,7 +107,7 @@ async def watching(deck: Deck, picture: Picture) -> None:
 
 async def in_theme(deck: Deck, name: str) -> None:
     while deck.app.theme != name:
-        await deck.press("T")
+        await deck.act("theme")
     await deck.until_text("so I look at▋")
 
 
@@ -120,7 +120,9 @@ async def looking_closer(deck: Deck, picture: Picture) -> None:
     await deck.press("enter")
     await deck.until_text("match 1/")
     picture(deck.app, "transcript")
-    await deck.press("escape", "O", "O", "escape", "i")
+    await deck.press("escape")
+    await deck.act("open_all", "open_all")
+    await deck.press("escape", "i")
     screen = await until_screen(deck, RunDetailScreen)
     await deck.press("4")
     await deck.until(lambda: screen._shown and screen._shown[0] is Tab.FACTS, "the facts")
@@ -135,7 +137,7 @@ async def keeping_order(deck: Deck, picture: Picture) -> None:
     await deck.pilot.pause(0.5)
     picture(deck.app, "preset")
     await back(deck)
-    await deck.press("D")
+    await deck.act("clean_up")
     screen = await until_screen(deck, CleanUpScreen)
     await deck.until(lambda: screen._stock is not None, "the look at the runs")
     screen.query_one("#keep", Input).value = "2"

@@ -15,6 +15,9 @@ from .terminal import Terminal
 PRESETS = ("repo-scout", "watcher")
 """In the order of the list."""
 
+ESCAPE = "\x1b[27u"
+"""A lone byte would be read together with the next key."""
+
 LOOKS_APART = 80
 """Looks at the screen between two keys of `quit_after`: enough that they do not count as a text."""
 
@@ -35,6 +38,24 @@ def launch(app: Terminal, task: str, preset: str = "repo-scout") -> None:
     app.until_shown(task.splitlines()[-1])
     app.press("C-s")
     app.until_hidden(f"Launch {preset}")
+
+
+def back_on_deck(app: Terminal) -> bool:
+    """Close everything above the deck; it may have appeared after the key that should close it."""
+    if "bg: " in app.screen:
+        return True
+    app.type(ESCAPE)
+    return False
+
+
+def choose(app: Terminal, action: str) -> None:
+    """Do an action by its name in the palette."""
+    app.press(":")
+    app.until_shown("Find anything")
+    app.type(action)
+    app.until_shown(action)
+    app.press("Enter")
+    app.until_hidden("Find anything")
 
 
 def reply(app: Terminal, key: str, shown: str) -> None:

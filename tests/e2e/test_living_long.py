@@ -11,7 +11,7 @@ import pytest
 from tests.core.command_line import SUBDECK, subdeck
 from tests.factories import write_settings
 
-from .acts import SLOW, launch, only_run, quit_after, quit_app, session_entries, status
+from .acts import ESCAPE, SLOW, back_on_deck, choose, launch, only_run, quit_after, quit_app, session_entries, status
 from .conftest import OpenApp
 from .terminal import Terminal
 
@@ -92,12 +92,16 @@ def test_a_project_deleted(open_app: OpenApp, shop: Path, tmp_path: Path) -> Non
         "x",
         "u",
         "r",
-        "D",
-        "Escape",
         "d",
     ):
         app.press(key)
-    app.press("Escape", "Escape", "1", "e", "Escape", "!", "Escape", "2")
+    app.press("Escape", "Escape", "1", "e", "Escape", "2")
+    app.until(lambda: back_on_deck(app), "the deck")
+    app.type(ESCAPE)
+    choose(app, "doctor")
+    app.until_shown("Doctor")
+    app.type(ESCAPE)
+    app.until_hidden("Doctor")
     assert 0 == quit_after(app)
     assert "Traceback" not in app.screen
     assert not shop.exists()

@@ -13,7 +13,7 @@ from subdeck.core import paths
 from tests.core.command_line import SUBDECK
 from tests.factories import make_finished, make_meta, make_run
 
-from .acts import quit_after
+from .acts import ESCAPE, back_on_deck, choose, quit_after
 from .terminal import Terminal
 
 pytestmark = pytest.mark.tmux
@@ -24,17 +24,6 @@ case "$1" in --version) echo 0.73.1 ;; *) echo "provider  model" ; echo "fake  o
 """
 QUESTIONS = {"X", "d", "D", "S", "N", "n", "R", "C", "s", "c", "e", "E", "b", "?", "M", "!", "i", "/", "@", "a", "v"}
 """Keys after which Escape is pressed, in case there is a dialog."""
-
-ESCAPE = "\x1b[27u"
-"""A lone byte would be read together with the next key."""
-
-
-def back_on_deck(app: Terminal) -> bool:
-    """Close everything above the deck; it may have appeared after the key that should close it."""
-    if "bg: " in app.screen:
-        return True
-    app.type(ESCAPE)
-    return False
 
 
 def snapshot(root: Path) -> dict[str, tuple[int, int, int]]:
@@ -77,6 +66,10 @@ def test_nothing_is_written(shop: Path, home: Path, world: Path, agent: str) -> 
                     app.type(ESCAPE)
                     app.until(lambda: back_on_deck(app), "the deck")
         app.press("2")
+        for action in ("notifications", "theme", "reset layout", "doctor"):
+            choose(app, action)
+            app.type(ESCAPE)
+            app.until(lambda: back_on_deck(app), "the deck")
         assert 0 == quit_after(app)
     after = snapshot(home)
     assert {path for path in before.keys() | after.keys() if before.get(path) != after.get(path)} == set()

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from itertools import groupby
 from typing import Any
 
 from subdeck.tui.app import SubdeckApp
@@ -68,7 +69,19 @@ class Deck:
         return [widget.render_line(y).text.rstrip() for y in range(widget.size.height)]
 
     async def press(self, *keys: str) -> None:
-        await self.pilot.press(*keys)
+        """Press keys; `:theme` stands for an action by name, as chosen in the palette."""
+        for is_action, group in groupby(keys, lambda key: len(key) > 1 and key.startswith(":")):
+            if is_action:
+                await self.act(*(key.removeprefix(":") for key in group))
+            else:
+                await self.pilot.press(*group)
+        await self._drawn()
+
+    async def act(self, *actions: str) -> None:
+        """Do actions by name, as the palette does."""
+        for action in actions:
+            self.main.action_act(action)
+            await self.pilot.pause()
         await self._drawn()
 
     async def pass_time(self, seconds: float = 5.0) -> None:

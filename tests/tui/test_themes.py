@@ -49,7 +49,7 @@ async def test_a_key_goes_to_the_next_theme() -> None:
     """The key shows the theme's name as the setting expects it."""
     async with opened(an_engine(theme="subdeck-light")) as deck:
         assert deck.app.theme == "subdeck-light"
-        await deck.press("T")
+        await deck.act("theme")
         await deck.until(lambda: deck.app.theme == "terminal", "the next theme")
         assert any("Theme: terminal" in toast for toast in deck.toasts)
 
@@ -190,14 +190,14 @@ async def test_no_theme_without_colour(monkeypatch: pytest.MonkeyPatch) -> None:
     """With NO_COLOR the key explains that there is no theme to choose."""
     monkeypatch.setenv("NO_COLOR", "1")
     async with opened(an_engine()) as deck:
-        await deck.press("T")
+        await deck.act("theme")
         assert any("NO_COLOR" in toast for toast in deck.toasts)
 
 
 async def test_a_chosen_theme_is_kept() -> None:
     """A theme chosen by key is kept for the next start, unless the settings then name another one."""
     async with opened(an_engine(theme="subdeck-light")) as deck:
-        await deck.press("T")
+        await deck.act("theme")
         await deck.until(lambda: theme_file().read().theme == "terminal", "the choice on the disk")
     async with opened(an_engine(theme="subdeck-light")) as deck:
         assert "terminal" == deck.app.theme

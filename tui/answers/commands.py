@@ -9,7 +9,7 @@ from ...core.run.model import RunStatus
 from ...core.system.files import open_private
 from ...core.text.plain import disarmed, one_line
 from ..commands import Commands, name_of
-from ..keys.command import DECK, TRANSCRIPT, at, command, needs_run, needs_terminal_to_lend
+from ..keys.command import DECK, TRANSCRIPT, at, command, needs_run, needs_terminal_to_lend, unbound
 from ..text.format import short_path
 from ..transcript.commands import write_text
 
@@ -70,7 +70,7 @@ class AnswerCommands(Commands):
 
     # --- to the clipboard --------------------------------------------------------------------------------------------
 
-    @command("copy_answer", at(DECK, "Y"), "copy answer", needs=needs_run, after="copy_entry")
+    @command("copy_answer", unbound(DECK), "copy answer", needs=needs_run, after="copy_entry")
     async def copy_answer(self, run: RunSnapshot) -> None:
         """Copy the run's answer, or one of its code blocks."""
         if (answer := await self._answer_of(run)) is not None and (part := await self._chosen_part(answer)):
@@ -105,7 +105,7 @@ class AnswerCommands(Commands):
 
     # --- to the editor -----------------------------------------------------------------------------------------------
 
-    @command("open_path", at(TRANSCRIPT, "o"), "open file", "", needs_terminal_to_lend, changes=True, after="pipe")
+    @command("open_path", unbound(TRANSCRIPT), "open file", "", needs_terminal_to_lend, changes=True, after="pipe")
     async def open_path(self, run: RunSnapshot) -> None:
         """Open the file path under the cursor in your editor ($EDITOR), at its line number."""
         from ..dialogs.pick import PickScreen

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ...core.run.describe import runs_word
 from ...core.text.plain import one_line
 from ..commands import Commands
-from ..keys.command import DECK, Action, KeyContext, at, command
+from ..keys.command import DECK, Action, KeyContext, at, command, unbound
 
 if TYPE_CHECKING:
     from ...core.work.deletion import Cleaned
@@ -18,7 +18,7 @@ BUSY_SECONDS = 2.0
 
 
 class CleanUpCommands(Commands):
-    @command("clean_up", at(DECK, "D"), "clean up", changes=True, writes=True)
+    @command("clean_up", unbound(DECK), "clean up", changes=True, writes=True)
     async def clean_up(self) -> None:
         """Delete old runs by age, number or size. Shows the space that it frees and asks first."""
         from ...core.work.deletion import clean

@@ -10,7 +10,7 @@ from ...core.paths import is_demo
 from ...core.run.describe import runs_word
 from ...core.text.plain import one_line
 from ..commands import Commands, first_of
-from ..keys.command import DECK, PANES, RUNS, TRANSCRIPT, Action, ActionContext, KeyContext, at, command, moves
+from ..keys.command import DECK, PANES, RUNS, TRANSCRIPT, Action, ActionContext, KeyContext, at, command, moves, unbound
 from ..text.format import farewell
 from ..theme import ThemeChoice, next_theme, theme_file
 
@@ -38,7 +38,7 @@ def needs_above(context: ActionContext) -> str:
 class DeckCommands(Commands):
     opens = ("..text.reports",)
 
-    @command("messages", at(DECK, "M"), "notifications", after="copy_id")
+    @command("messages", unbound(DECK), "notifications", after="copy_id")
     def list_messages(self) -> None:
         """Show all notifications since the app was opened."""
         from ..dialogs.reader import ReadingScreen
@@ -53,23 +53,23 @@ class DeckCommands(Commands):
         """Show one pane full screen, or all panes again."""
         self._deck.panes.toggle_zoom()
 
-    @command("narrower", at(DECK, "<"), "narrower", "Make the presets pane narrower.", needs_beside, args=(-1,))
-    @command("wider", at(DECK, ">"), "wider", "Make the presets pane wider.", needs_beside, args=(1,))
+    @command("narrower", unbound(DECK), "narrower presets", "Make the presets pane narrower.", needs_beside, args=(-1,))
+    @command("wider", unbound(DECK), "wider presets", "Make the presets pane wider.", needs_beside, args=(1,))
     def widen_presets(self, by: int) -> None:
         self._deck.panes.widen_presets(by)
 
     @command(
         "lower",
-        at(DECK, "-"),
-        "shorter",
+        unbound(DECK),
+        "shorter transcript",
         "Make the transcript shorter, or narrower if it is beside the runs.",
         needs_above,
         args=(1,),
     )
     @command(
         "higher",
-        at(DECK, "+"),
-        "taller",
+        unbound(DECK),
+        "taller transcript",
         "Make the transcript taller, or wider if it is beside the runs.",
         needs_above,
         args=(-1,),
@@ -77,12 +77,12 @@ class DeckCommands(Commands):
     def lower_transcript(self, by: int) -> None:
         self._deck.panes.lower_transcript(by)
 
-    @command("reset_layout", at(DECK, "="), "reset layout")
+    @command("reset_layout", unbound(DECK), "reset layout")
     def reset_layout(self) -> None:
         """Restore the default pane sizes."""
         self._deck.panes.reset_layout()
 
-    @command("theme", at(DECK, "T"), "theme")
+    @command("theme", unbound(DECK), "theme")
     def next_theme(self) -> None:
         """Cycle the theme: dark, light, terminal colours."""
         if self.app.no_color:
@@ -143,7 +143,7 @@ class DeckCommands(Commands):
 
     in_every_pane = (
         Action("how_to_quit", at(KeyContext.APP, "ctrl+c"), "", "Show how to quit.", do="app.how_to_quit"),
-        *moves(PANES, "move"),
+        *moves(PANES, "move", ends=False),
     )
 
     # --- texts -------------------------------------------------------------------------------------------------------
@@ -158,7 +158,7 @@ class DeckCommands(Commands):
         sheet = cost_sheet(self._deck.run_store.runs, datetime.now().astimezone())
         self.app.push_screen(ReadingScreen("Costs", cost_lines(sheet), note=f"{remarks(sheet)}   esc closes"))
 
-    @command("doctor", at(DECK, "!"), "doctor")
+    @command("doctor", unbound(DECK), "doctor")
     def show_doctor(self) -> None:
         """Check this machine's setup. Shows how to fix each problem."""
         from ..dialogs.reader import ReadingScreen

@@ -131,9 +131,9 @@ class MainScreen(LeanScreen):
         self._used_up = UsedUp()
 
     def _bind_own(self, panes: Mapping[KeyContext, Widget]) -> None:
-        """Bind the keys of commands from the settings, each in its pane."""
+        """Bind the keys from the settings of commands and of actions without a default key, each in its pane."""
         for action in self.actions:
-            if action.id.startswith(OWN_PREFIX):
+            if action.id.startswith(OWN_PREFIX) or action.place:
                 for place, key in action.keys:
                     bind(panes.get(place, self), key, action.command, action.name)
 

@@ -35,7 +35,7 @@ class DialogKeys:
     in_dialogs = (
         Action("cancel",
                (*((place, "escape") for place in _CLOSED_BY_ESCAPE), *at(CONFIRM, "n"), *at(TILES, "q", "W"),
-                *at(COMPARE, "q", "V"), *at(HOSTS, "q", "h")), "cancel",
+                *at(COMPARE, "q", "V"), *at(HOSTS, "q")), "cancel",
                "Close the dialog without changing anything.", do="screen.cancel", footer=2,
                name_here=lambda context: "close" if context.place in _ONLY_READ else "cancel"),
         Action("confirm", at(CONFIRM, "y"), "yes", "Confirm the action.", do="screen.confirm", footer=1),

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ...core.errors import SubdeckError
 from ..commands import Commands
-from ..keys.command import DECK, RUNS, KeyContext, at, command, moves
+from ..keys.command import DECK, RUNS, KeyContext, at, command, moves, unbound
 
 if TYPE_CHECKING:
     from ...core.run.placement import HostState
@@ -23,7 +23,7 @@ class HostCommands(Commands):
 
     _screen: HostsScreen | None = None
 
-    @command("hosts", at(DECK, "h"), "hosts")
+    @command("hosts", unbound(DECK), "hosts")
     def open(self) -> None:
         """Show the machines that can run agents, and their load."""
         from .screen import HostsScreen

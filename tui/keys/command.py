@@ -144,6 +144,8 @@ class Action(Struct, frozen=True):
     """Whether it changes something outside the screen; a read-only app refuses it."""
     writes: bool = False
     """Whether it opens a text field: keys typed after it, even if it is refused, are text."""
+    place: KeyContext | None = None
+    """Where a key from the settings works, for an action without a default key."""
     first: bool = False
     """Whether its key works in a text field, although it is a character."""
     after: str = ""
@@ -161,8 +163,8 @@ class Action(Struct, frozen=True):
 
     @property
     def places(self) -> tuple[KeyContext, ...]:
-        """The places of its keys, each once."""
-        return tuple(dict.fromkeys(place for place, _ in self.keys))
+        """The places of its keys, each once; without default keys, where a key from the settings works."""
+        return tuple(dict.fromkeys((*(place for place, _ in self.keys), *((self.place,) if self.place else ()))))
 
     @property
     def is_movement(self) -> bool:
@@ -182,6 +184,11 @@ def at(place: KeyContext, *keys: str) -> Keys:
     return tuple((place, key) for key in keys)
 
 
+def unbound(place: KeyContext) -> Keys:
+    """Return the keys of an action that the palette does and you may give a key, which works in this place."""
+    return ((place, ""),)
+
+
 _MOVES = {
     "down": (("j", "down"), "One row down."),
     "up": (("k", "up"), "One row up."),
@@ -192,12 +199,22 @@ _MOVES = {
 }
 
 
-def moves(places: tuple[KeyContext, ...], do: str, prefix: str = "", *, in_text: bool = False) -> tuple[Action, ...]:
-    """Return the movements in these places, done by `do`; in a text field only without letters, Home and End."""
+def moves(
+    places: tuple[KeyContext, ...], do: str, prefix: str = "", *, in_text: bool = False, ends: bool = True
+) -> tuple[Action, ...]:
+    """Return the movements in these places, done by `do`; in a text field only without letters, Home and End.
+
+    Without `ends`, Home and End are left to g and G.
+    """
     return tuple(
         Action(
             prefix + where,
-            tuple((place, key) for place in places for key in (keys[-1:] if in_text else keys)),
+            tuple(
+                (place, key)
+                for place in places
+                for key in (keys[-1:] if in_text else keys)
+                if ends or key not in ("home", "end")
+            ),
             where.replace("_", " "),
             sentence,
             do=f"{do}('{where}')",
@@ -240,7 +257,10 @@ def command(
         code = method.__code__
         first = code.co_varnames[1] if code.co_argcount > 1 else ""
         about = first if first in ("run", "runs", "preset") else ""
-        declared = Declared(Action(action_id, keys, name, sentence, needs, **more), method.__name__, about, args)
+        bound = tuple(each for each in keys if each[1])
+        place = keys[0][0] if not bound else None
+        action = Action(action_id, bound, name, sentence, needs, place=place, **more)
+        declared = Declared(action, method.__name__, about, args)
         cast(Any, method).declared = (declared, *getattr(method, "declared", ()))
         return method
 

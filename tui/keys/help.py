@@ -121,15 +121,23 @@ GAP = "    "
 
 
 def hint_lines(actions: Sequence[Action], hints: Sequence[tuple[str, str]], width: int) -> list[str]:
-    """Return the purpose of each action id, behind its key: in one line if that fits, otherwise a line each."""
-    keyed = [(key, words) for action_id, words in hints if (key := key_of(action_id, actions))]
-    one = GAP.join(f"{key}  {words}" for key, words in keyed)
+    """Return the purpose of each action id, behind its key: in one line if that fits, otherwise a line each.
+
+    An action without a key shows only its name behind the palette's key: `:starter presets`.
+    """
+    keyless = {action.id for action in actions if not action.keys}
+    keyed = [
+        (key, "" if action_id in keyless else words)
+        for action_id, words in hints
+        if (key := key_of(action_id, actions))
+    ]
+    one = GAP.join(f"{key}  {words}".rstrip() for key, words in keyed)
     if cells(one) + 2 <= width:
         return [f"  {one}"]
-    widest = max((cells(key) for key, _ in keyed), default=0)
+    widest = max((cells(key) for key, words in keyed if words), default=0)
     lines: list[str] = []
     for key, words in keyed:
-        first, *more = wrap(words, max(8, width - widest - 2))
-        lines.append(f"{key}{' ' * (widest - cells(key))}  {first}")
+        first, *more = wrap(words, max(8, width - widest - 2)) or [""]
+        lines.append(f"{key}{' ' * (widest - cells(key))}  {first}".rstrip())
         lines += [" " * (widest + 2) + row for row in more]
     return lines

@@ -37,8 +37,14 @@ def key_label(key: str) -> str:
 
 
 def key_of(action_id: str, actions: Sequence[Action] = ACTIONS) -> str:
-    """Return the first key of an action as displayed, for a sentence that names it."""
-    return next((key_label(action.keys[0][1]) for action in actions if action.id == action_id and action.keys), "")
+    """Return the first key of an action as displayed, for a sentence that names it.
+
+    Without a key, that of the palette and its name there: `:theme`.
+    """
+    action = next((action for action in actions if action.id == action_id), None)
+    if action is None or action.keys:
+        return key_label(action.keys[0][1]) if action else ""
+    return f"{key_of('palette', actions)}{action.name}" if action.in_palette else ""
 
 
 def said(text: str, actions: Sequence[Action] = ACTIONS) -> str:
@@ -130,11 +136,13 @@ def with_own_keys(keys: Mapping[str, str], own: Sequence[Action] = ()) -> tuple[
     yours = {action.id: own_keys(action) for action in actions}
     _refuse_collisions(actions, yours)
     taken = [(action, *each) for action in actions for each in yours[action.id]]
-    return tuple(
-        replace(action, keys=tuple(each for each in action.keys if each in mine or not _winner(action, *each, taken)))
-        for action in actions
-        for mine in (yours[action.id],)
-    )
+    return tuple(_without_shadowed(action, yours[action.id], taken) for action in actions)
+
+
+def _without_shadowed(action: Action, yours: ModelKeys, taken: Sequence[tuple[Action, KeyContext, str]]) -> Action:
+    """Return the action without the default keys that are `taken`; the palette still offers one without any key."""
+    keys = tuple(each for each in action.keys if each in yours or not _winner(action, *each, taken))
+    return replace(action, keys=keys, place=action.place if keys or not action.places else action.places[0])
 
 
 def own_keys(action: Action) -> ModelKeys:

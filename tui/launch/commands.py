@@ -12,7 +12,7 @@ from ...core.errors import PresetError, SubdeckError, UsageError
 from ...core.run.model import newer_schema
 from ...core.text.plain import one_line
 from ..commands import Commands, Runs, first_of, name_of
-from ..keys.command import DECK, PRESETS, Action, ActionContext, KeyContext, at, command, needs_own
+from ..keys.command import DECK, PRESETS, Action, ActionContext, KeyContext, at, command, needs_own, unbound
 from ..terminal.textual_internals import push_for
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ class LaunchCommands(Commands):
         self._once_presets_are_read(lambda typed: self.ask(self._own_preset(self._deck.run), "everything", typed=typed))
 
     @command(
-        "with_context", at(DECK, "C"), "use as context", "", needs_conversation, footer=9, changes=True, writes=True
+        "with_context", unbound(DECK), "use as context", "", needs_conversation, footer=9, changes=True, writes=True
     )
     def with_context(self) -> None:
         """Launch the highlighted preset with the highlighted run's conversation as context."""

@@ -136,9 +136,9 @@ def _offer(kind: Kind, key: str, title: str, detail: str, words: str = "") -> Of
 
 def _title(action: Action) -> str:
     """Return name and keys; and the pane if the keys only work in panes: presets and runs are both deleted."""
-    places = dict.fromkeys(place for place, _ in action.keys)
-    where = f" · {next(iter(places))}" if all(place in PANES for place in places) else ""
-    return f"{action.name}{where}  ({' '.join(dict.fromkeys(key_label(key) for _, key in action.keys))})"
+    where = f" · {action.places[0]}" if action.keys and all(place in PANES for place in action.places) else ""
+    keys = " ".join(dict.fromkeys(key_label(key) for _, key in action.keys))
+    return f"{action.name}{where}{f'  ({keys})' if keys else ''}"
 
 
 def matching(offers: Sequence[Offer], typed: str) -> list[Offer]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from ...core.run.model import PresetSource
 from ...core.text.plain import one_line
 from ..commands import Commands
-from ..keys.command import DECK, PRESETS, Action, ActionContext, KeyContext, at, command
+from ..keys.command import DECK, PRESETS, Action, ActionContext, KeyContext, at, command, unbound
 from ..text.cells import fit, wrap
 from ..text.format import short_path
 
@@ -55,7 +55,7 @@ class PresetCommands(Commands):
         """Go to the presets."""
         self._deck.panes.go_to(PRESETS)
 
-    @command("init_presets", at(PRESETS, "p"), "starter presets", changes=True, writes=True)
+    @command("init_presets", unbound(PRESETS), "starter presets", changes=True, writes=True)
     async def write_starters(self) -> None:
         """Create four starter presets in this project (explore, implement, review, fix tests). Asks first."""
         from ...core.errors import UsageError
@@ -86,7 +86,7 @@ class PresetCommands(Commands):
         for trouble in troubles:
             self._say(one_line(trouble, 300), error=True)
 
-    @command("create_preset", at(PRESETS, "c"), "create", footer=6, changes=True, writes=True)
+    @command("create_preset", unbound(PRESETS), "create preset", footer=6, changes=True, writes=True)
     async def create(self) -> None:
         """Create a preset for this project or for all your projects."""
         from .draft import new_draft
@@ -112,7 +112,7 @@ class PresetCommands(Commands):
             self._say(f"Saved {short_path(path, 60)}")
 
     @command(
-        "edit_preset_outside", at(PRESETS, "E"), "open in editor", "", needs_preset_file, changes=True, writes=True
+        "edit_preset_outside", unbound(PRESETS), "open in editor", "", needs_preset_file, changes=True, writes=True
     )
     async def edit_outside(self, preset: Preset | PresetProblem) -> None:
         """Open the highlighted preset's file in your editor ($EDITOR)."""
@@ -141,7 +141,7 @@ class PresetCommands(Commands):
         if await self._confirmed(f"Copy {one_line(preset.name, 40)} first?", detail, "Copy", harmless=True):
             await self._copy_preset(self._deck.presets.named(preset.name))
 
-    @command("copy_preset", at(PRESETS, "b"), "copy", needs=needs_copyable, footer=5, changes=True, writes=True)
+    @command("copy_preset", unbound(PRESETS), "copy preset", needs=needs_copyable, footer=5, changes=True, writes=True)
     async def copy(self) -> None:
         """Copy a preset to a new name. A bundled preset is copied to this project or to all your projects."""
         await self._copy_preset(self._deck.presets.preset)

@@ -24,6 +24,7 @@ from ..keys.command import (
     needs_own,
     needs_run,
     needs_terminal_to_lend,
+    unbound,
 )
 from ._questions import (
     attach_note,
@@ -137,7 +138,7 @@ class RunListCommands(Commands):
         runs.order_by(runs.listing.sort.next)
         runs.keep_layout()
 
-    @command("reverse_sort", at(RUNS, "O"), "reverse")
+    @command("reverse_sort", unbound(RUNS), "reverse sort")
     def reverse_sort(self) -> None:
         """Reverse the sort order. Clicking a column header also sorts."""
         runs = self._deck.runs
@@ -153,7 +154,7 @@ class RunListCommands(Commands):
             runs.mark(ids, not self._deck.run_store.marked.issuperset(ids))
             runs.action_move("down")
 
-    @command("mark_all", at(RUNS, "*"), "select all")
+    @command("mark_all", unbound(RUNS), "select all")
     def mark_all(self) -> None:
         """Select all listed runs, or deselect them."""
         runs, marked = self._deck.runs, self._deck.run_store.marked
@@ -161,8 +162,8 @@ class RunListCommands(Commands):
         all_marked = marked.issuperset(shown)  # then hidden ones are deselected too
         runs.mark(marked if all_marked else shown, not all_marked)
 
-    @command("fold", at(RUNS, "left"), "fold", "Fold the group into one row.", needs_run, args=(True,))
-    @command("unfold", at(RUNS, "right"), "unfold", "Unfold the group and list its runs.", needs_run, args=(False,))
+    @command("fold", unbound(RUNS), "fold", "Fold the group into one row.", needs_run, args=(True,))
+    @command("unfold", unbound(RUNS), "unfold", "Unfold the group and list its runs.", needs_run, args=(False,))
     def fold(self, folded: bool) -> None:
         if self._deck.runs.fold(folded):
             self._deck.runs.keep_layout()
@@ -217,8 +218,8 @@ class RunListCommands(Commands):
 
     @command(
         "queue_up",
-        at(RUNS, "shift+up"),
-        "move up",
+        unbound(RUNS),
+        "earlier in queue",
         "Move the queued run up, so that it starts earlier.",
         needs_queued,
         changes=True,
@@ -226,8 +227,8 @@ class RunListCommands(Commands):
     )
     @command(
         "queue_down",
-        at(RUNS, "shift+down"),
-        "move down",
+        unbound(RUNS),
+        "later in queue",
         "Move the queued run down, so that it starts later.",
         needs_queued,
         changes=True,
@@ -237,9 +238,9 @@ class RunListCommands(Commands):
         ahead = await self._bridge.call(self._bridge.engine.move_in_queue, run.run_id, step)
         self._say(f"{name_of(run)}: {f'{ahead} ahead' if ahead else 'next in the queue'}")
 
-    @command("hold_queue", at(DECK, "H"), "pause queue", changes=True)
+    @command("hold_queue", unbound(DECK), "pause queue", changes=True)
     async def hold_or_release(self) -> None:
-        """Pause the queue so that no new run starts. Press it again to resume."""
+        """Pause the queue so that no new run starts, or resume it."""
         engine = self._bridge.engine
         held = not await self._bridge.call(engine.is_queue_held)
         await self._bridge.call(engine.hold_queue, held)
@@ -351,7 +352,7 @@ class RunCommands(Commands):
             self._say(f"{who(runs)} {'is untrusted: your subdeck did not make it' if foreign else 'already finished'}")
         return active
 
-    @command("give_up", at(DECK, "U"), "abandon", needs=needs_out_of_reach, changes=True)
+    @command("give_up", unbound(DECK), "abandon", needs=needs_out_of_reach, changes=True)
     async def give_up(self, runs: Runs) -> None:
         """Abandon the run, or all selected runs, on an unreachable host. They become lost. Asks first."""
         given_up = [run for run in runs if run.is_out_of_reach and not run.foreign]

@@ -45,7 +45,7 @@ AGES_EVERY = 15
 HINTS = (
     ("launch", "launch the highlighted preset or a one-off run"),
     ("presets", "go to the presets"),
-    ("help", "show all keys"),
+    ("help", "show the keys"),
 )
 
 

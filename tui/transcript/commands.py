@@ -13,7 +13,7 @@ from ...core.system.files import open_private
 from ...core.system.line_file import LineFile
 from ..commands import Commands, name_of
 from ..feed.lines import View
-from ..keys.command import DECK, NO_RUN, TRANSCRIPT, Action, ActionContext, KeyContext, at, command, needs_run
+from ..keys.command import DECK, NO_RUN, TRANSCRIPT, Action, ActionContext, KeyContext, at, command, needs_run, unbound
 from ..text.format import short_path
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class TranscriptCommands(Commands):
     """Whether opening was requested before it was found."""
     _is_paging = False
 
-    @command("open_entry", at(TRANSCRIPT, "enter", "space"), "open", needs=needs_run, footer=6)
+    @command("open_entry", at(TRANSCRIPT, "enter"), "open", needs=needs_run, footer=6)
     def open_entry(self) -> None:
         """Unfold or fold the tool call or thinking under the cursor."""
         if self._is_looking:  # the result is opened
@@ -51,7 +51,7 @@ class TranscriptCommands(Commands):
         else:
             self._deck.transcript.toggle_at_cursor()
 
-    @command("open_all", at(TRANSCRIPT, "O"), "open all", needs=needs_run)
+    @command("open_all", unbound(TRANSCRIPT), "unfold all", needs=needs_run)
     def open_all(self) -> None:
         """Unfold or fold all tool calls and thinking."""
         self._deck.transcript.toggle_all()
@@ -107,7 +107,7 @@ class TranscriptCommands(Commands):
     )
     @command(
         "previous_error",
-        at(TRANSCRIPT, "E"),
+        unbound(TRANSCRIPT),
         "previous error",
         "Go to the previous error in the transcript.",
         needs_run,
@@ -129,7 +129,7 @@ class TranscriptCommands(Commands):
     )
     @command(
         "previous_edit",
-        at(TRANSCRIPT, "{"),
+        unbound(TRANSCRIPT),
         "previous edit",
         "Go to the previous edit of a file in the transcript.",
         needs_run,
@@ -177,7 +177,7 @@ class TranscriptCommands(Commands):
             self._say(f"No {what} {where} this one. Continued from the {end}.")
         transcript.show_offset(match.offset)
 
-    @command("go_to_time", at(TRANSCRIPT, "@"), "go to time", needs=needs_run, writes=True)
+    @command("go_to_time", unbound(TRANSCRIPT), "go to time", needs=needs_run, writes=True)
     def ask_time(self) -> None:
         """Go to a time in the transcript: 20:12, -5m from the end, +90s from the start, 50%."""
         from ..dialogs.ask import AskScreen
@@ -210,7 +210,7 @@ class TranscriptCommands(Commands):
 
     # --- the pager -----------------------------------------------------------------------------------------------
 
-    @command("page_transcript", at(DECK, "v"), "pager", needs=needs_pager)
+    @command("page_transcript", unbound(DECK), "open in pager", needs=needs_pager)
     async def page(self, run: RunSnapshot) -> None:
         """Open the whole unfolded transcript in your pager ($PAGER)."""
         import tempfile
@@ -240,7 +240,7 @@ class TranscriptCommands(Commands):
 
     # --- the file ------------------------------------------------------------------------------------------------
 
-    @command("save_run", at(DECK, "S"), "save", needs=needs_run, changes=True, writes=True)
+    @command("save_run", unbound(DECK), "save run", needs=needs_run, changes=True, writes=True)
     async def ask_path(self) -> None:
         """Save the run as a markdown file. Asks for the path."""
         from ..dialogs.ask import AskScreen

@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 RECOUNT_SECONDS = 0.4
 """Between two checks whether the file has grown, only during a search."""
 
-SEARCH_ACTIONS = frozenset(
-    action.id for action in ACTIONS if all(where is KeyContext.SEARCH for where, _ in action.keys)
-)
+SEARCH_ACTIONS = frozenset(action.id for action in ACTIONS if action.places == (KeyContext.SEARCH,))
 """Actions that are possible only during a search."""
 
 Shown = tuple[str | None, str, str | None]

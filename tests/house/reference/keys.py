@@ -14,7 +14,7 @@ from functools import partial
 from subdeck.tui.keys.actions import ACTIONS, BY_ID
 from subdeck.tui.keys.command import PANES, Action, KeyContext
 from subdeck.tui.keys.help import key_groups
-from subdeck.tui.keys.keymap import key_label, said
+from subdeck.tui.keys.keymap import key_label, key_of, said
 
 from . import markdown
 
@@ -42,14 +42,20 @@ def page() -> str:
     parts: list[str] = []
     for group in key_groups(ACTIONS, KeyContext.RUNS):
         rows = [
-            (_spelled(row.keys.split()), f"`{row.action.id}`", markdown.text(row.help.rstrip())) for row in group.rows
+            (
+                _spelled(row.keys.split() or [key_of(row.action.id)]),
+                f"`{row.action.id}`",
+                markdown.text(row.help.rstrip()),
+            )
+            for row in group.rows
         ]
         heading = group.heading[:1].upper() + group.heading[1:]
         parts.append(f"## {heading}\n\n{markdown.table(('Keys', 'Action', 'Description'), rows)}")
     return markdown.page(
         "Keys",
         "Find the key for an action, and the action's name, which the setting `app.keys` takes to give it another key:"
-        " `app: {keys: {stop: X}}`. In the app, press `?` for the keys of the current pane.",
+        " `app: {keys: {stop: X}}`. In the app, press `?` for the keys of the current pane. `:name` means: open the"
+        " palette with `:`, type the name and press Enter.",
         *parts,
     )
 
@@ -62,7 +68,7 @@ def filled_in(text: str) -> str:
 
 def _with_key(line: str, found: re.Match[str]) -> str:
     name = found[1] or found[2]
-    label = _label(BY_ID[name].keys[0][1])
+    label = _label(BY_ID[name].keys[0][1]) if BY_ID[name].keys else key_of(name)
     if line.lstrip().startswith("|"):  # a row of a table
         label = label.replace("|", "\\|")
     return f"`{label}`<!-- key:{name} -->"

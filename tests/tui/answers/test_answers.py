@@ -40,14 +40,14 @@ async def dialog(deck: Deck, kind: type) -> None:
 async def test_code_block_is_chosen_and_copied() -> None:
     """If the answer has code blocks, Y asks for the part to copy; tabs stay, control characters do not."""
     async with opened(an_engine(), (80, 24)) as deck:
-        await deck.press("Y")
+        await deck.act("copy_answer")
         await dialog(deck, PickScreen)
         await deck.until_text("the whole answer")
         assert "1  make, 2 lines:  all:" in deck.screen_text
         await deck.press("down", "enter")
         await deck.until(lambda: deck.app.clipboard == "all:\n\techo 1\n", "the block")
         assert ["Copied code block 1 of repo-scout 000001, 3 lines, 13 B."] == deck.toasts
-        await deck.press("Y")
+        await deck.act("copy_answer")
         await dialog(deck, PickScreen)
         await deck.press("escape")
         assert deck.app.clipboard == "all:\n\techo 1\n"
@@ -129,10 +129,10 @@ async def test_file_that_is_named_opens_at_its_line(tmp_path: Path, monkeypatch:
         an_engine("It is in `src/auth.py:40`.\nAnd src/auth.py, src/other.py:7:3", cwd=str(tmp_path))
     ) as deck:
         await deck.until_text("It is in")
-        await deck.press("3", "k", "o")
+        await deck.press("3", "k", ":open_path")
         await deck.until(lambda: seen, "the editor")
         assert [(str(tmp_path / "src/auth.py"), 40)] == seen
-        await deck.press("j", "o")
+        await deck.press("j", ":open_path")
         await dialog(deck, PickScreen)
         await deck.press("down", "enter")
         await deck.until(lambda: len(seen) == 2, "the editor")
@@ -143,7 +143,7 @@ async def test_line_that_names_no_file_says_so() -> None:
     """A path that does not exist is not opened."""
     async with opened(an_engine("see src/nowhere.py:3")) as deck:
         await deck.until_text("see src")
-        await deck.press("3", "o")
+        await deck.press("3", ":open_path")
         await deck.until(lambda: deck.toasts, "the word")
         assert ["No existing file path under the cursor."] == deck.toasts
 

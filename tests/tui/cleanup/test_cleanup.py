@@ -64,7 +64,7 @@ async def deck_on(engine: Engine, *, readonly: bool = False, size: tuple[int, in
 
 
 async def dialog_of(deck: Deck) -> CleanUpScreen:
-    await deck.press("D")
+    await deck.act("clean_up")
     await deck.until(lambda: isinstance(deck.app.screen, CleanUpScreen), "the dialog")
     screen = deck.app.screen
     assert isinstance(screen, CleanUpScreen)
@@ -83,7 +83,7 @@ async def test_leaving_before_the_runs_were_looked_at(project_dir: Path, monkeyp
 
     monkeypatch.setattr(clean_up, "read_stock", look_slowly)
     async with deck_on(open_engine(project_dir)) as deck:
-        await deck.press("D")
+        await deck.act("clean_up")
         await deck.until(lambda: isinstance(deck.app.screen, CleanUpScreen), "the dialog")
         await deck.press("escape")
         await deck.until(lambda: deck.app.screen is deck.main, "the deck")
@@ -301,7 +301,7 @@ async def test_read_only_nothing_is_changed(project_dir: Path, monkeypatch: pyte
     monkeypatch.setattr(deck_screen.MainScreen, "_clean_up", lambda self: begun.append(self))
     finished(project_dir, 40)
     async with deck_on(open_engine(project_dir, retention={"days": 30}), readonly=True) as deck:
-        await deck.press("D")
+        await deck.act("clean_up")
         await deck.until_text("--readonly")
         assert (begun, len(there(project_dir))) == ([], 1)
 

@@ -72,7 +72,7 @@ REFUSED = [
         "s",
         "takes no messages",
     ),
-    (lambda: FakeEngine(a_run(1)), "C", "Nothing to continue"),
+    (lambda: FakeEngine(a_run(1)), ":with_context", "Nothing to continue"),
     (lambda: FakeEngine(a_run(1, foreign=True)), "R", "This run is untrusted"),
 ]
 

@@ -55,7 +55,7 @@ async def test_every_screen(engine: Engine, size: tuple[int, int]) -> None:
         for row in (("g", "j"), ("G",)):  # the first is the head of their group
             await look(deck, "2", *row)
             await look(deck, "3", until="follow")
-            for keys in ("O", "G", "g", "t", "O", "t", "t"):
+            for keys in (":open_all", "G", "g", "t", ":open_all", "t", "t"):
                 await look(deck, keys)
             await look(deck, "i", until="esc close")
             for tab in "12345678":
@@ -76,13 +76,13 @@ async def test_every_screen(engine: Engine, size: tuple[int, int]) -> None:
         await look(deck, "escape")
         await look(deck, "d")
         await look(deck, "escape")
-        await look(deck, "asterisk", "d", until="Delete")
-        await look(deck, "escape", "asterisk")
+        await look(deck, ":mark_all", "d", until="Delete")
+        await look(deck, "escape", ":mark_all")
         await look(deck, "slash", *"scout", "enter")
-        await look(deck, "escape", "o", "o", "o", "M", until="otifications")
-        await look(deck, "escape", "D", until="lean up")
+        await look(deck, "escape", "o", "o", "o", ":messages", until="otifications")
+        await look(deck, "escape", ":clean_up", until="lean up")
         await look(deck, "escape", "ctrl+p")
-        await look(deck, "escape", "exclamation_mark")
+        await look(deck, "escape", ":doctor")
         await look(deck, "escape")
         for keys in (("1", "g"), ("j",), ("G",)):
             await look(deck, *keys)
@@ -90,7 +90,7 @@ async def test_every_screen(engine: Engine, size: tuple[int, int]) -> None:
             await look(deck, "escape")
             await look(deck, "n")
             await look(deck, "escape")
-            await look(deck, "b")
+            await look(deck, ":copy_preset")
             await look(deck, "escape")
             await look(deck, "d")
             await look(deck, "escape")
@@ -116,6 +116,6 @@ async def test_broken_runs(project_dir: Path) -> None:
             for tab in "12345678":
                 await look(deck, tab)
             await look(deck, "escape", "j")
-        await look(deck, "asterisk", "d", until="Delete")
+        await look(deck, ":mark_all", "d", until="Delete")
         await look(deck, "y")
         await deck.until(lambda: not os.listdir(engine.project.runs), "all runs to be deleted")

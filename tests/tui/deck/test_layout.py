@@ -195,9 +195,9 @@ async def test_what_was_remembered_last_stays(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(LayoutFile, "write", write_slowly_at_first)
     async with opened(an_engine(), (160, 40)) as deck:
-        await deck.press(">")
+        await deck.act("wider")
         await deck.until(begun.is_set, "the first write")
-        await deck.press(">", ">")
+        await deck.act("wider", "wider")
         go_on.set()
         await deck.until(lambda: len(written) == 3, "the writes")
         first, second, last = (shape.presets or 0 for shape in written)
@@ -208,19 +208,19 @@ async def test_what_was_remembered_last_stays(monkeypatch: pytest.MonkeyPatch) -
 
 
 async def test_keys_move_the_borders() -> None:
-    """`>` and `<` resize the presets, `-` and `+` the transcript, `=` resets both; the next app has the same sizes."""
+    """Actions resize the presets and the transcript and reset both; the next app has the same sizes."""
     async with opened(an_engine(), ROOMY) as deck:
         columns, rows = sizes(deck)
-        await deck.press(">", ">", "<", ">", "-")
+        await deck.act("wider", "wider", "narrower", "wider", "lower")
         await deck.until(lambda: sizes(deck) == (columns + 8, rows + 2), "the borders to be elsewhere")
-        await deck.press("+", "+")
+        await deck.act("higher", "higher")
         await deck.until(lambda: sizes(deck) == (columns + 8, rows - 2), "a higher transcript")
         assert deck.main.panes.place is KeyContext.RUNS
         shape = to_builtins(deck.main.panes._shape)  # pyright: ignore[reportPrivateUsage]
         await deck.until(lambda: remembered() == shape, "the file")
     async with opened(an_engine(), ROOMY) as deck:
         await deck.until(lambda: sizes(deck) == (columns + 8, rows - 2), "the same borders")
-        await deck.press("=")
+        await deck.act("reset_layout")
         await deck.until(lambda: sizes(deck) == (columns, rows), "the first borders")
         await deck.until(lambda: remembered() == {"presets": None, "above": None, "left": None}, "the file")
 
@@ -228,7 +228,7 @@ async def test_keys_move_the_borders() -> None:
 async def test_another_terminal_size_and_back() -> None:
     """After a terminal is made small and large again the borders are in their old places."""
     async with opened(an_engine(), ROOMY) as deck:
-        await deck.press(">", ">", ">", "-", "-")
+        await deck.act("wider", "wider", "wider", "lower", "lower")
         before = sizes(deck)
         for size in ((100, 24), (200, 50), (80, 24), (20, 5), (1, 1), ROOMY):
             await deck.pilot.resize_terminal(*size)
@@ -237,16 +237,16 @@ async def test_another_terminal_size_and_back() -> None:
 
 
 @pytest.mark.parametrize(
-    ("size", "key", "words"),
+    ("size", "action", "words"),
     [
-        ((80, 24), ">", "not side by side"),
-        ((20, 5), "-", "Only one pane is shown"),
+        ((80, 24), "wider", "not side by side"),
+        ((20, 5), "lower", "Only one pane is shown"),
     ],
 )
-async def test_a_border_that_is_not_there(size: tuple[int, int], key: str, words: str) -> None:
-    """A key for an invisible border gives the reason, and stores nothing."""
+async def test_a_border_that_is_not_there(size: tuple[int, int], action: str, words: str) -> None:
+    """An action on an invisible border gives the reason, and stores nothing."""
     async with opened(an_engine(), size) as deck:
-        await deck.press(key)
+        await deck.act(action)
         assert words in deck.toasts[0]
         assert remembered() == {}
 
@@ -255,7 +255,7 @@ async def test_zoomed_panes_have_no_border() -> None:
     """While a pane is zoomed no size changes."""
     async with opened(an_engine(), ROOMY) as deck:
         before = sizes(deck)
-        await deck.press("z", "-", "<", "z")
+        await deck.act("zoom", "lower", "narrower", "zoom")
         await deck.until(lambda: sizes(deck) == before, "the same borders")
 
 
@@ -263,7 +263,7 @@ async def test_a_readonly_app_remembers_nothing() -> None:
     """A read-only app resizes panes, but writes nothing."""
     async with opened(an_engine(), ROOMY, readonly=True) as deck:
         columns, _ = sizes(deck)
-        await deck.press(">")
+        await deck.act("wider")
         await deck.until(lambda: sizes(deck)[0] == columns + 4, "a wider pane")
         await deck.pilot.pause()
     assert remembered() == {}
@@ -312,7 +312,7 @@ async def test_the_transcript_stands_beside_the_runs() -> None:
         runs, transcript = deck.main.runs, deck.main.transcript
         assert (runs.region.y, runs.region.bottom) == (transcript.region.y, transcript.region.bottom)
         before = transcript.outer_size.width
-        await deck.press("-", "-", "+")
+        await deck.act("lower", "lower", "higher")
         await deck.until(lambda: transcript.outer_size.width == before - 4, "a narrower transcript")
         x = transcript.region.x
         await drag(deck, (x, 10), (x + 10, 12))
@@ -338,7 +338,7 @@ async def test_folded_presets_come_with_the_keys() -> None:
         assert deck.main.runs.display
         await deck.press("2")
         await deck.until(lambda: not deck.main.presets.display, "the presets to be folded")
-        await deck.press("1", ">", "2")
+        await deck.act("presets", "wider", "runs")
         await deck.until(lambda: deck.main.presets.display and deck.main.runs.has_focus, "the presets beside the runs")
 
 

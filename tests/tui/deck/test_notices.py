@@ -69,13 +69,13 @@ def test_old_messages_make_room() -> None:
 
 
 async def messages_shown(deck: Any) -> str:
-    await deck.press("M")
+    await deck.act("messages")
     await deck.until_text("Notifications")
     return deck.screen_text
 
 
 async def test_all_messages_can_be_read_again() -> None:
-    """M lists toasts, refusals and silent endings."""
+    """The notifications list toasts, refusals and silent endings."""
     engine = FakeEngine(a_run(1), a_run(2))
     engine.settings = Settings(notifications=Notifications(toasts=False))
     async with opened(engine) as deck:

@@ -31,7 +31,7 @@ async def test_a_dialog_is_not_covered() -> None:
     async with opened(engine, (80, 24)) as deck:
         engine.tell(a_run(2, "failed", message="401"))
         await deck.until(lambda: deck.toasts, "the first toast")
-        await deck.press("D")
+        await deck.act("clean_up")
         await deck.until(lambda: len(deck.app.screen_stack) == 2, "the dialog")
         assert deck.toasts == []
         engine.tell(a_run(3, "failed"))
@@ -153,7 +153,7 @@ async def test_sort_and_folds_are_remembered() -> None:
         await deck.until(lambda: len(deck.main.runs.listing) == 4, "the rows")
         unit = next(iter(deck.main.runs.listing._groups))
         deck.main.runs.select(deck.main.runs.listing.group(unit).members[0])  # type: ignore[union-attr]
-        await deck.press("left")
+        await deck.act("fold")
         await deck.until(lambda: list_layout_file("/src/shop").read().folded == (unit,), "the fold in the file")
     async with opened(FakeEngine(*runs)) as deck:
         await deck.until(lambda: "by cost" in str(deck.main.runs.border_title), "the sort")

@@ -93,13 +93,13 @@ async def test_toasts_replace_their_kind() -> None:
     async with opened(engine) as deck:
         engine.tell(a_run(1, "failed"))
         await deck.until(lambda: deck.toasts, "the end")
-        await deck.press("T")
-        await deck.press("T")
+        await deck.act("theme")
+        await deck.act("theme")
         await deck.press("u")
         await deck.until(lambda: len(deck.toasts) == 3, "three toasts")
         assert [toast.split()[0] for toast in deck.toasts] == ["✗", "Theme:", "Nothing"]
         assert deck.toasts[1] == f"Theme: {deck.app.theme}"
-        await deck.press("M")
+        await deck.act("messages")
         await deck.until_text("Theme: subdeck-light")
 
 

@@ -22,24 +22,24 @@ from ..open_deck import Deck, opened
 LONG = "explain how requests are authenticated, and by whom, and since when " * 6
 
 WAYS: dict[str, tuple[str, ...]] = {
-    "AskScreen": ("3", "@"),
-    "CleanUpScreen": ("D",),
+    "AskScreen": (":transcript", ":go_to_time"),
+    "CleanUpScreen": (":clean_up",),
     "ConfirmScreen": ("2", "X"),
-    "CopyPresetScreen": ("1", "g", "b"),
+    "CopyPresetScreen": ("1", "g", ":copy_preset"),
     "EarlierTasksScreen": ("n", "ctrl+r"),
     "HelpScreen": ("?",),
     "LaunchScreen": ("n",),
     "ModelsScreen": ("n", "ctrl+l"),
     "PaletteScreen": (":",),
     "PipeScreen": ("|",),
-    "PresetEditorScreen": ("1", "c"),
+    "PresetEditorScreen": ("1", ":create_preset"),
     "QuitScreen": ("q",),
-    "ReadingScreen": ("M",),
-    "RefusalScreen": ("C",),
+    "ReadingScreen": (":messages",),
+    "RefusalScreen": (":with_context",),
     "RunDetailScreen": ("i",),
     "SearchScreen": ("ctrl+f",),
 }
-"""The keys by which each dialog is opened from the deck of `an_engine`."""
+"""The keys and actions by which each dialog is opened from the deck of `an_engine`."""
 
 ELSEWHERE = {"ChangedFileScreen", "DialogScreen", "DataScreen", "PickScreen", "PlanScreen", "EarlyScreen"}
 """DialogScreen and DataScreen are bases; the tests of the preset editor, of answers, of taking over and of the

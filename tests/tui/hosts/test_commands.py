@@ -37,7 +37,7 @@ async def test_a_run_is_given_up() -> None:
     """After a question that explains it, an abandoned run on an unreachable host ends as lost."""
     engine = an_engine()
     async with opened(engine) as deck:
-        asked = await confirmed(deck, "U")
+        asked = await confirmed(deck, ":give_up")
         assert "h07 not seen" in asked
         assert "may still be running" in asked
         await deck.until(lambda: engine.given_up == [run_id(2)], "what the engine was asked")
@@ -48,7 +48,7 @@ async def test_nothing_is_given_up_without_a_yes() -> None:
     """Leaving the question abandons nothing."""
     engine = an_engine()
     async with opened(engine) as deck:
-        await confirmed(deck, "U", "n")
+        await confirmed(deck, ":give_up", "n")
         assert [] == engine.given_up
 
 
@@ -64,7 +64,7 @@ async def test_nothing_is_given_up_without_a_yes() -> None:
 async def test_what_is_not_given_up(engine: FakeEngine, readonly: bool, expected: str) -> None:
     """A run that can be stopped or has ended is not abandoned, and neither is any run in a read-only app."""
     async with opened(engine, readonly=readonly) as deck:
-        await deck.press("U")
+        await deck.act("give_up")
         await deck.until(lambda: deck.toasts, "the reason")
         assert expected in deck.toasts[-1]
         assert [] == engine.given_up
@@ -74,8 +74,8 @@ async def test_marked_runs_are_given_up() -> None:
     """Of the marked runs only the ones on unreachable hosts are abandoned."""
     engine = FakeEngine(a_remote_run(1, elsewhere=True), a_remote_run(2), a_remote_run(3, elsewhere=True))
     async with opened(engine) as deck:
-        await deck.press("asterisk")
-        asked = await confirmed(deck, "U")
+        await deck.act("mark_all")
+        asked = await confirmed(deck, ":give_up")
         assert "Abandon 2 runs?" in asked
         await deck.until(lambda: sorted(engine.given_up) == [run_id(1), run_id(3)], "what the engine was asked")
 

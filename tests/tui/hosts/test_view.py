@@ -67,7 +67,7 @@ class Hosts:
 
 
 async def view_of(deck: Deck) -> HostsScreen:
-    await deck.press("h")
+    await deck.act("hosts")
     await deck.until(lambda: isinstance(deck.app.screen, HostsScreen), "the view of the hosts")
     screen = deck.app.screen
     assert isinstance(screen, HostsScreen)
@@ -319,11 +319,11 @@ def test_who_has_no_hosts_is_told_how(settings: HostsSettings, expected: str) ->
 
 
 async def test_an_empty_view(project_dir: Path) -> None:
-    """The view opens without any reports, and the key that opened it closes it."""
+    """The view opens without any reports, and `q` closes it."""
     async with opened(Hosts(project_dir, a_run(1)).engine, (80, 24)) as deck:
         await view_of(deck)
         await deck.until_text("subdeck hosts try 3")
-        await deck.press("h")
+        await deck.press("q")
         await deck.until(lambda: deck.app.screen is deck.main, "the deck")
 
 

@@ -8,7 +8,8 @@ from subdeck.tui.dialogs.reader import HelpScreen, help_text
 from subdeck.tui.keys.actions import ACTIONS, BY_ID
 from subdeck.tui.keys.command import MODES, ON_DECK, PANES, ActionContext, KeyContext
 from subdeck.tui.keys.help import first_keys
-from subdeck.tui.keys.keymap import TEXT_PLACES, bindings, footer_hints, meanings, said
+from subdeck.tui.keys.keymap import TEXT_PLACES, bindings, footer_hints, key_of, meanings, said
+from subdeck.tui.palette._offers import action_offers, matching
 from textual.binding import Binding
 from textual.keys import key_to_character
 from textual.widgets import Input
@@ -40,6 +41,29 @@ def test_a_mode_hides_the_keys_around_it() -> None:
     assert {key: name for key, name in searching.items() if key not in ("n", "N", "escape")} == {
         key: name for key, name in reading.items() if key not in ("n", "N", "escape")
     }
+
+
+def test_the_deck_has_few_keys() -> None:
+    """The deck, its panes and the app have at most 60 default keys; one that does the same in several panes counts
+    once. All other actions are in the palette.
+    """
+    places = {KeyContext.APP, KeyContext.DECK, *PANES}
+    assert len({(action.id, key) for action in ACTIONS for place, key in action.keys if place in places}) <= 60
+    keyless = [action for action in ACTIONS if not action.keys]
+    assert keyless
+    assert [] == [action.id for action in keyless if not action.in_palette]
+    assert {key_of(action.id) for action in keyless} == {f":{action.name}" for action in keyless}
+
+
+async def test_a_name_finds_its_action() -> None:
+    """The words behind the palette's key find the action of that name first."""
+    async with opened(FakeEngine()) as deck:
+        offers = list(action_offers((action for action in ACTIONS if action.in_palette), ACTIONS))
+        for action in ACTIONS:
+            if action.in_palette and not action.keys:
+                assert matching(offers, action.name)[0].key == action.id
+        await deck.press("colon", *"notifications", "enter")
+        await deck.until_text("No notifications yet.")
 
 
 def test_ids_are_unique() -> None:

@@ -115,6 +115,24 @@ async def test_your_key_works_instead_of_the_default() -> None:
         assert (deck.main.runs.listing.sort.name, engine.launched) == ("age", [])
         await deck.press("r")
         await deck.until_text("Kill this run?")
+        await deck.press("escape", "colon", *"rerun")
+        await deck.until_text("Launch the run again.")
+
+
+async def test_an_action_without_a_key_can_get_one() -> None:
+    """An action of the palette gets your key, in its place only, and the help shows it as yours."""
+    engine = FakeEngine(a_run(1), a_run(2))
+    engine.settings = Settings(keys={"messages": "f9", "mark_all": "*"})
+    async with opened(engine) as deck:
+        await deck.press("3", "*")
+        assert not deck.main.run_store.marked
+        await deck.press("2", "*")
+        assert len(deck.main.run_store.marked) == 2
+        await deck.press("f9")
+        await deck.until_text("Notifications")
+    text = " ".join(help_text(actions=with_own_keys(engine.settings.keys)).plain.split())
+    assert "f9 Show all notifications since the app was opened. Your key." in text
+    assert "notifications: Show all notifications since the app was opened." in " ".join(help_text().plain.split())
 
 
 def test_the_help_marks_your_keys() -> None:

@@ -35,7 +35,7 @@ async def test_with_this_runs_context(status: str) -> None:
     async with opened(engine, (80, 24)) as deck:
         await deck.until(lambda: deck.main.presets.row_count, "the presets")
         await deck.press("1", "j", "2")
-        await dialog_of(deck, "C")
+        await dialog_of(deck, ":with_context")
         await deck.until_text(f"Context  (•) the conversation of {SHORT}  ( ) none")
         assert "Launch reviewer" in deck.screen_text
         await deck.type("go on")
@@ -49,14 +49,14 @@ async def test_context_can_be_turned_off() -> None:
     """Context is a choice in the form; without it the request has no parent session."""
     engine = FakeEngine(a_run(1, "completed", **KEPT), presets=[a_preset()])
     async with opened(engine) as deck:
-        dialog = await dialog_of(deck, "C")
+        dialog = await dialog_of(deck, ":with_context")
         dialog.query_one("#context").focus()
         await deck.press("right")
         await deck.until_text("(•) none")
         assert request_of(dialog).parent_session is None
 
 
-@pytest.mark.parametrize("key", ["C", "s"])
+@pytest.mark.parametrize("key", [":with_context", "s"])
 async def test_a_run_without_a_conversation_says_so(key: str) -> None:
     """A run without a saved session offers neither context nor a follow-up."""
     async with opened(FakeEngine(a_run(1, "completed"), presets=[a_preset()])) as deck:
@@ -69,7 +69,7 @@ async def test_a_preset_that_takes_no_context() -> None:
     """With `inherit_context: false` the dialog explains that no context is passed."""
     engine = FakeEngine(a_run(1, "completed", **KEPT), presets=[a_preset(inherit_context=False)])
     async with opened(engine, (80, 24)) as deck:
-        dialog = await dialog_of(deck, "C")
+        dialog = await dialog_of(deck, ":with_context")
         await deck.until_text("none (the preset sets inherit_context: false)")
         assert request_of(dialog).parent_session is None
 
@@ -88,7 +88,7 @@ async def test_an_unreadable_conversation_is_said_before() -> None:
     engine = FakeEngine(a_run(1, "completed", **KEPT), presets=[a_preset()])
     engine.problems = (UsageError("it is no session of pi", where="/src/shop/one/child-session.jsonl"),)
     async with opened(engine, (80, 24)) as deck:
-        await dialog_of(deck, "C")
+        await dialog_of(deck, ":with_context")
         await deck.until_text("it is no session of pi")
 
 
@@ -136,7 +136,7 @@ async def test_a_conversation_that_the_agent_keeps_is_not_handed_over() -> None:
     """A conversation kept by its agent cannot be passed to another one; the refusal says what works instead."""
     run = a_run(1, "completed", meta_agent_session=AgentSession(), told_session=SESSION)
     async with opened(FakeEngine(run, presets=[a_preset()])) as deck:
-        await deck.press("C")
+        await deck.act("with_context")
         await deck.until_text("stores this run's conversation")
 
 
@@ -217,7 +217,7 @@ async def test_nothing_stands_for_previous_without_a_run() -> None:
 
 
 async def test_footer_names_what_a_key_does_here() -> None:
-    """The footer names `a` attach only with a pane, and offers `s` and `c` only where they work."""
+    """The footer names `a` attach only with a pane, and offers `s` only where it works."""
     engine = FakeEngine(a_run(1, "completed", **KEPT), a_run(2, meta_runner="tmux"), presets=[a_preset()])
     async with opened(engine, (200, 50)) as deck:
         await deck.until_text("a attach")
@@ -225,7 +225,6 @@ async def test_footer_names_what_a_key_does_here() -> None:
         await deck.press("j")
         await deck.until_text("a zoom")
         assert "s follow up" in deck.screen_text
-        assert "C use as context" in deck.screen_text
 
 
 async def test_dialogs_fit_with_everything_in_them() -> None:
@@ -240,7 +239,7 @@ async def test_dialogs_fit_with_everything_in_them() -> None:
     engine = FakeEngine(a_run(1, "completed", **KEPT), presets=[full])
     engine.problems = tuple(UsageError(f"problem {number}", hint="mend it") for number in range(4))
     async with opened(engine, (80, 24)) as deck:
-        dialog = await dialog_of(deck, "C")
+        dialog = await dialog_of(deck, ":with_context")
         dialog.query_one("#task", TextArea).text = "check {previous}"
         await deck.until_text("problem 1")
         await deck.until_text("is the answer of")

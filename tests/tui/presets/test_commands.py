@@ -28,9 +28,9 @@ async def until_toast(deck: Deck, text: str) -> None:
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 30)])
 async def test_an_own_preset_is_duplicated(project_dir: Path, size: tuple[int, int]) -> None:
-    """`b` suggests the next free name and moves the cursor to the copy; comments and order stay."""
+    """A copy suggests the next free name and moves the cursor to the copy; comments and order stay."""
     async with presets_opened(project_dir, SCOUT, SCOUT.replace("name: scout", "name: scout-2"), size=size) as deck:
-        await deck.press("b")
+        await deck.act("copy_preset")
         await until_screen(deck, CopyPresetScreen)
         assert deck.app.screen.query_one("#name", Input).value == "scout-3"
         await deck.press("ctrl+s")
@@ -50,7 +50,7 @@ async def test_an_agent_file_is_shown_and_copied(project_dir: Path) -> None:
     async with presets_opened(project_dir, size=(200, 50), agents=agents, preset_dirs=dirs) as deck:
         await deck.until_text("! hooks is")
         await deck.until_text("agent file, ")
-        await deck.press("b")
+        await deck.act("copy_preset")
         await until_screen(deck, CopyPresetScreen)
         await deck.press("ctrl+s")
         await until_screen(deck, MainScreen)
@@ -62,7 +62,7 @@ async def test_an_agent_file_is_shown_and_copied(project_dir: Path) -> None:
 async def test_a_copy_that_cannot_be_written_says_why(project_dir: Path, name: str) -> None:
     """If the copy cannot be written, the dialog stays with the typed text and the reason below it."""
     async with presets_opened(project_dir, SCOUT) as deck:
-        await deck.press("b")
+        await deck.act("copy_preset")
         await until_screen(deck, CopyPresetScreen)
         deck.app.screen.query_one("#name", Input).value = name
         await deck.press("ctrl+s")
@@ -74,7 +74,7 @@ async def test_a_copy_that_cannot_be_written_says_why(project_dir: Path, name: s
 async def test_a_copy_for_all_projects(project_dir: Path) -> None:
     """The dialog offers the directory for all projects, where the same name is possible."""
     async with presets_opened(project_dir, SCOUT) as deck:
-        await deck.press("b")
+        await deck.act("copy_preset")
         await until_screen(deck, CopyPresetScreen)
         deck.app.screen.query_one("#name", Input).value = "scout"
         await deck.press("tab", "right", "ctrl+s")
@@ -87,7 +87,7 @@ async def test_a_broken_file_is_not_copied() -> None:
     problem = PresetProblem(path="/x.md", message="bad", line=2, source=PresetSource.PROJECT, name="broken")
     async with opened(FakeEngine(a_run(1), problems=[problem])) as deck:
         await deck.until(lambda: deck.main.presets.row_count, "the broken file")
-        await deck.press("1", "b")
+        await deck.act("presets", "copy_preset")
         await deck.until_text("This preset file is broken. Fix it first (e).")
 
 
@@ -140,7 +140,7 @@ async def test_bundled_presets_are_not_deleted(project_dir: Path) -> None:
         assert "bundled_presets: false" in deck.toasts[0]
 
 
-@pytest.mark.parametrize("key", ["e", "E"])
+@pytest.mark.parametrize("key", ["e", ":edit_preset_outside"])
 async def test_bundled_presets_are_copied_instead_of_edited(project_dir: Path, key: str) -> None:
     """Editing a bundled preset offers a copy, which then belongs to the user."""
     async with presets_opened(project_dir, bundled_presets=True, roles={"fast": "fake/test"}) as deck:
@@ -177,14 +177,14 @@ async def test_an_editor_outside_is_checked_after(
     monkeypatch.setenv("EDITOR", change)
     async with presets_opened(project_dir, SCOUT) as deck:
         monkeypatch.setattr(deck.app, "suspend", nullcontext)
-        await deck.press("E")
+        await deck.act("edit_preset_outside")
         await until_toast(deck, said)
 
 
 async def test_doctor_is_one_key_away(project_dir: Path) -> None:
     """`!` checks again each time, and shows problems first, each with glyph, word and command."""
     async with presets_opened(project_dir, size=(80, 24)) as deck:
-        await deck.press("!")
+        await deck.act("doctor")
         await until_screen(deck, ReadingScreen)
         await deck.until_text("✓ ok      subdeck")
         assert "! warn    presets" in deck.screen_text
@@ -193,7 +193,7 @@ async def test_doctor_is_one_key_away(project_dir: Path) -> None:
         await deck.press("pagedown", "escape")
         await until_screen(deck, MainScreen)
         (project_place(project_dir) / "scout.md").write_text(SCOUT)
-        await deck.press("!")
+        await deck.act("doctor")
         await deck.until_text("✓ ok      subdeck")
         await deck.press("pagedown")
         await deck.until_text("presets     1: scout")

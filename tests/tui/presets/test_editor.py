@@ -29,9 +29,9 @@ async def until_saved(deck: Deck) -> None:
 
 @pytest.mark.parametrize("size", SIZES)
 async def test_create_from_the_template(project_dir: Path, size: tuple[int, int]) -> None:
-    """`c` opens a template with the cursor behind the name, and names missing fields until they are there."""
+    """A new preset is a template with the cursor behind the name, and names missing fields until they are there."""
     async with presets_opened(project_dir, size=size) as deck:
-        await deck.press("c")
+        await deck.act("create_preset")
         await until_screen(deck, PresetEditorScreen)
         await deck.until_text("✗ name is missing")
         await deck.type("scout")
@@ -52,7 +52,7 @@ async def test_create_from_the_template(project_dir: Path, size: tuple[int, int]
 async def test_create_for_all_projects(project_dir: Path) -> None:
     """The form offers the directory for all projects, and notes which preset hides the new one."""
     async with presets_opened(project_dir, SCOUT) as deck:
-        await deck.press("c")
+        await deck.act("create_preset")
         await until_screen(deck, PresetEditorScreen)
         await deck.type("scout")
         await deck.press("down", "end")
@@ -215,7 +215,7 @@ async def test_a_place_that_cannot_be_written(project_dir: Path) -> None:
     async with presets_opened(project_dir) as deck:
         shutil.rmtree(project_dir / ".pi", ignore_errors=True)
         (project_dir / ".pi").write_text("in the way")
-        await deck.press("c")
+        await deck.act("create_preset")
         await until_screen(deck, PresetEditorScreen)
         area(deck).text = SCOUT
         await deck.press("ctrl+s")
@@ -285,9 +285,9 @@ async def test_what_is_no_text_goes_to_another_editor(project_dir: Path) -> None
 async def test_nothing_is_selected() -> None:
     """Without a preset the keys suggest what would help, with the effective keys."""
     async with opened(FakeEngine(a_run(1))) as deck:
-        said = "No preset is highlighted. c creates one."
+        said = "No preset is highlighted. :create preset creates one."
         await deck.press("1")
-        for key in "eE":
+        for key in ("e", ":edit_preset_outside"):
             await deck.press(key)
             await deck.until_text(said)
             await deck.press("escape")

@@ -109,10 +109,10 @@ def test_choices_are_roles_and_models(tmp_path: Path) -> None:
 
 
 async def test_empty_state_offers_the_bundled_preset(project_dir: Path) -> None:
-    """Without presets `b` copies Explore; its role is not set, so `model: inherit` is suggested."""
+    """Without presets the palette copies Explore; its role is not set, so `model: inherit` is suggested."""
     async with opened(offline_engine(project_dir), (80, 24)) as deck:  # type: ignore[arg-type]
-        await deck.until_text("b  copy Explore")
-        await deck.press("b")
+        await deck.until_text(":copy preset")
+        await deck.act("copy_preset")
         await until_screen(deck, CopyPresetScreen)
         await deck.until_text("The role @fast is not set")
         assert "inherit" == deck.app.screen.query_one("#model", Input).value
@@ -125,8 +125,8 @@ async def test_empty_state_offers_the_bundled_preset(project_dir: Path) -> None:
 async def test_a_copy_of_the_bundled_preset_needs_a_model(project_dir: Path) -> None:
     """An empty model is refused in the dialog while the role is not set; a typed one is written."""
     async with opened(offline_engine(project_dir), (80, 24)) as deck:  # type: ignore[arg-type]
-        await deck.until_text("b  copy Explore")
-        await deck.press("b")
+        await deck.until_text(":copy preset")
+        await deck.act("copy_preset")
         await until_screen(deck, CopyPresetScreen)
         deck.app.screen.query_one("#model", Input).clear()
         await deck.press("ctrl+s")
@@ -145,8 +145,8 @@ async def test_all_that_starters_write_is_in_the_question(project_dir: Path, mon
         name: (Obstacle(f"{name} lacks something", "look for it " * 30),) for name in NAMES
     })  # fmt: skip
     async with opened(engine, (80, 24)) as deck:  # type: ignore[arg-type]
-        await deck.until_text("p  starter presets")
-        await deck.press("p")
+        await deck.until_text(":starter presets")
+        await deck.act("init_presets")
         for text in (*(f"  {name}  " for name in NAMES), "checks: {make-test", "look…", "Cancel", "Create "):
             await deck.until_text(text)
 
@@ -159,8 +159,8 @@ async def test_empty_state_offers_starter_presets(project_dir: Path, size: tuple
     settings = Path(os.environ["HOME"], ".config/subdeck/config.yaml")
     settings.write_text("agent: offline  # no model\n")
     async with opened(engine, size) as deck:  # type: ignore[arg-type]
-        await deck.until_text("p  starter presets")
-        await deck.press("p")
+        await deck.until_text(":starter presets")
+        await deck.act("init_presets")
         for text in ("Create four starter presets?", "explore-code", "fix-tests", "make test", "checks: {make-test"):
             await deck.until_text(text)
         assert not list(place.glob("*.md"))
@@ -177,7 +177,7 @@ async def test_starter_presets_are_written_once(project_dir: Path) -> None:
     write_starters(plan_starters(engine.workspace, for_all=False))
     async with opened(engine) as deck:  # type: ignore[arg-type]
         await deck.until(lambda: len(deck.main.presets.names) == 4, "the presets in the list")
-        await deck.press("1", "p")
+        await deck.act("presets", "init_presets")
         await deck.until_text("All four starter presets already exist")
 
 
@@ -186,7 +186,7 @@ async def test_copy_for_all_projects(project_dir: Path) -> None:
     engine = offline_engine(project_dir, bundled_presets=True, roles={"fast": "fake/test"})
     async with opened(engine) as deck:  # type: ignore[arg-type]
         await deck.until_text("bundled")
-        await deck.press("1", "b")
+        await deck.act("presets", "copy_preset")
         await until_screen(deck, CopyPresetScreen)
         assert deck.app.screen.query_one("#model", Input).value == "@fast"
         await deck.press("right", "ctrl+s")

@@ -344,7 +344,7 @@ async def test_a_click_on_a_heading_sorts() -> None:
         assert shown() == [run_id(number) for number in (4, 1, 2, 3)]
         assert "cost↑" in deck.rows(list_)[0]
         assert "by cost, reversed" in deck.screen_text
-        await deck.press("O")
+        await deck.act("reverse_sort")
         assert shown() == [run_id(number) for number in (3, 2, 1, 4)]
         list_.order_by(sort_titled("by preset"), backwards=True)
         await deck.pilot.click(list_, offset=(line.index("age") + 1, 1))
@@ -355,7 +355,7 @@ async def test_the_order_is_remembered_as_it_was_reversed() -> None:
     """The next start sorts like the last one, in the same direction."""
     runs = [a_run(number, "completed") for number in range(1, 4)]
     async with opened(FakeEngine(*runs)) as deck:
-        await deck.press("O")
+        await deck.act("reverse_sort")
         await deck.until(lambda: deck.main.runs._file.read().backwards, "the file")
     async with opened(FakeEngine(*runs)) as deck:
         await deck.until(lambda: deck.main.runs.listing.backwards, "the order of before")

@@ -86,7 +86,8 @@ async def test_what_does_not_come_back_is_told() -> None:
     """If the trash has purged some of the runs, undo reports how many were restored."""
     engine = FakeEngine(a_run(1, "completed"), a_run(2, "completed"))
     async with opened(engine) as deck:
-        await deck.press("*", "d")
+        await deck.act("mark_all")
+        await deck.press("d")
         await deck.until_text("Delete 2 runs?")
         await deck.press("y")
         await deck.until(lambda: deck.main.runs.row_count == 0, "the runs to go")

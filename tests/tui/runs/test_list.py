@@ -54,11 +54,11 @@ async def test_a_group_folds_and_unfolds() -> None:
         await deck.until_text("▾● repo-scout")
         assert "×4" in deck.screen_text and "2 running  1 ✗  1 ✓" in deck.screen_text
         await deck.press("j", "j")
-        await deck.press("left")
+        await deck.act("fold")
         assert numbers(deck) == [3, 2, 1]
         assert "▸● repo-scout" in deck.screen_text
         assert runs.cursor == 0
-        await deck.press("right")
+        await deck.act("unfold")
         assert numbers(deck) == [10, 11, 12, 13, 3, 2, 1]
         await deck.press("enter")
         assert numbers(deck) == [3, 2, 1]
@@ -83,7 +83,7 @@ async def test_a_head_stands_for_its_runs() -> None:
 async def test_going_to_a_run_unfolds_its_group() -> None:
     """Going to a run unfolds its group."""
     async with opened(FakeEngine(*GROUP, *SINGLES)) as deck:
-        await deck.press("left")
+        await deck.act("fold")
         deck.main.runs.select(run_id(12))
         await deck.until(lambda: deck.main.run.run_id == run_id(12), "the run")
         assert targets(deck) == [12]
@@ -296,7 +296,7 @@ async def test_marking_all_that_are_shown() -> None:
         await write(deck, "status:failed")
         await deck.press("enter")
         await deck.until(lambda: deck.main.runs.has_focus, "the list to have the keys")
-        await deck.press("*")
+        await deck.act("mark_all")
         assert targets(deck) == [11, 2]
         await deck.press("escape")
         assert targets(deck) == [11, 2]
@@ -304,9 +304,9 @@ async def test_marking_all_that_are_shown() -> None:
         await deck.until_text("2 selected, 2 hidden")
         await deck.press("escape")
         await deck.until(lambda: deck.main.runs.has_focus, "the list to have the keys")
-        await deck.press("*")
+        await deck.act("mark_all")
         assert len(targets(deck)) == 7
-        await deck.press("*")
+        await deck.act("mark_all")
         assert deck.main.run_store.marked == set()
 
 
@@ -323,7 +323,7 @@ async def test_a_run_that_vanished_is_not_marked() -> None:
     """A deleted run is not marked any more."""
     engine = FakeEngine(*SINGLES)
     async with opened(engine) as deck:
-        await deck.press("*")
+        await deck.act("mark_all")
         engine.tell(removed=[run_id(2)])
         await deck.until(lambda: targets(deck) == [3, 1], "the mark to go")
 

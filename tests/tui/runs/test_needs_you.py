@@ -88,7 +88,9 @@ async def test_an_answer_that_asks_is_marked() -> None:
         assert ["!", "!", "?", "•"] == [line[1] for line in deck.rows(deck.main.runs)[2:6]]
 
 
-@pytest.mark.parametrize("keys", [("]", "j", "k"), ("]", "d", "escape"), ("]", "X", "escape"), ("]", "S", "escape")])
+@pytest.mark.parametrize(
+    "keys", [("]", "j", "k"), ("]", "d", "escape"), ("]", "X", "escape"), ("]", ":save_run", "escape")]
+)
 async def test_looking_by_the_way_is_no_look(keys: tuple[str, ...]) -> None:
     """Passing a run, or opening and leaving a dialog for it, does not mark it as read."""
     engine = four_running()

@@ -14,7 +14,7 @@ async def test_queued_run_is_moved() -> None:
     """Shift with an arrow moves a queued run, and a toast shows its new place."""
     engine = FakeEngine(a_run(1, "queued"))
     async with opened(engine) as deck:
-        await deck.press("2", "shift+up", "shift+down")
+        await deck.act("runs", "queue_up", "queue_down")
         await deck.until(lambda: len(engine.moved) == 2, "both moves")
         assert [(run_id(1), -1), (run_id(1), 1)] == engine.moved
         await deck.until(lambda: ["repo-scout 000001: 2 ahead"] == deck.toasts, "the words about the second one alone")
@@ -24,22 +24,22 @@ async def test_run_that_does_not_wait_is_not_moved() -> None:
     """A run that is not queued is not moved, and the toast gives the reason."""
     engine = FakeEngine(a_run(1))
     async with opened(engine) as deck:
-        await deck.press("2", "shift+up")
+        await deck.act("runs", "queue_up")
         assert (["This run is not queued."], []) == (deck.toasts, engine.moved)
 
 
 async def test_queue_is_held_and_released() -> None:
-    """One key pauses and resumes the queue, and reports the new state."""
+    """One action pauses and resumes the queue, and reports the new state."""
     engine = FakeEngine(a_run(1, "queued"))
     async with opened(engine) as deck:
-        await deck.press("H")
+        await deck.act("hold_queue")
         await deck.until(lambda: deck.toasts, "the word")
-        assert engine.held and "H resumes it" in deck.toasts[0]
-        await deck.press("H")
+        assert engine.held and ":pause queue resumes it" in deck.toasts[0]
+        await deck.act("hold_queue")
         await deck.until(lambda: not engine.held, "the release")
 
 
-@pytest.mark.parametrize("key", ["shift+up", "shift+down", "H"])
+@pytest.mark.parametrize("key", [":queue_up", ":queue_down", ":hold_queue"])
 async def test_queue_is_left_alone_when_readonly(key: str) -> None:
     """A read-only app does not change the queue."""
     engine = FakeEngine(a_run(1, "queued"))
@@ -58,7 +58,7 @@ def test_held_queue_is_said_in_the_row() -> None:
 
 
 @pytest.mark.parametrize(
-    ("size", "words"), [((120, 30), "1 queued (paused, H resumes)"), ((40, 24), "1 queued (paused)")]
+    ("size", "words"), [((120, 30), "1 queued (paused, :pause queue resumes)"), ((40, 24), "1 queued (paused)")]
 )
 async def test_header_names_the_key_that_resumes_a_held_queue(size: tuple[int, int], words: str) -> None:
     """While the queue is paused the header shows it beside the queued runs."""

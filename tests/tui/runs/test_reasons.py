@@ -44,7 +44,7 @@ async def test_an_interim_sentence_is_no_answer() -> None:
         run_id=run_id(1), status="failed", reason="agent_exit", written_by="wrapper", final_text="I look around."
     )
     async with opened(engine) as deck:
-        await deck.press("Y")
+        await deck.act("copy_answer")
         await deck.until(lambda: deck.toasts, "the word about it")
         assert "finished without an answer (failed: agent_exit)" in deck.toasts[0]
         assert not deck.app.clipboard

@@ -111,7 +111,8 @@ async def test_marked_ones_are_left_out() -> None:
     """Of several marked runs only this user's are stopped."""
     engine = FakeEngine(foreign(1), a_run(2))
     async with opened(engine) as deck:
-        await deck.press("*", "x", "y")
+        await deck.act("mark_all")
+        await deck.press("x", "y")
         await deck.until(lambda: engine.stopped == [((run_id(2),), False)], "the one of ours to be stopped")
 
 

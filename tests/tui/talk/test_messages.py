@@ -123,7 +123,8 @@ async def test_one_message_to_all_that_are_marked() -> None:
     engine = FakeEngine(a_listener(1), a_listener(2), a_listener(3), a_run(4, "completed"))
     engine.talk_errors[run_id(2)] = RunBusy("too late: run 000002 has just finished")
     async with opened(engine) as deck:
-        await deck.press("*", "s")
+        await deck.act("mark_all")
+        await deck.press("s")
         await deck.until_text("to 3 runs (selected)")
         await deck.type("stop at noon")
         await deck.press("enter")
@@ -193,7 +194,8 @@ async def test_interrupting_several_asks() -> None:
     """Interrupting several runs asks first."""
     engine = FakeEngine(a_listener(1), a_listener(2))
     async with opened(engine) as deck:
-        await deck.press("*", "I")
+        await deck.act("mark_all")
+        await deck.press("I")
         await deck.until_text("Interrupt 2 runs?")
         await deck.press("y")
         await deck.until(lambda: len(engine.told) == 2, "two interrupts")

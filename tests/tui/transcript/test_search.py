@@ -186,15 +186,15 @@ async def test_hostile_text_is_searched(hostile: str) -> None:
 
 
 async def test_errors_are_gone_to() -> None:
-    """e and E go to errors and around the end with a note; without errors a message appears."""
+    """Errors are gone to, forwards and backwards, and around the end with a note; without errors a message appears."""
     events = [*haystack(40), ErrorReported(seq=41, ts=stamp(41), message="boom"), text(42, "on"), *haystack(40)]
     events.insert(5, ErrorReported(seq=6, ts=stamp(6), message="first"))
     async with opened(an_engine(*events)) as deck:
-        await deck.press("3", "E")
+        await deck.press("3", ":previous_error")
         await deck.until(lambda: "boom" in line_at_cursor(deck), "the last error")
-        await deck.press("E")
+        await deck.act("previous_error")
         await deck.until(lambda: "first" in line_at_cursor(deck), "the first error")
-        await deck.press("E")
+        await deck.act("previous_error")
         await deck.until(lambda: "boom" in line_at_cursor(deck), "the last error again")
         assert deck.toasts == ["No error before this one. Continued from the bottom."]
     async with opened(an_engine(*haystack())) as deck:
@@ -233,13 +233,13 @@ async def test_the_answer_is_copied() -> None:
     results: dict[str, RunResult] = {}
     engine.result = results.get  # type: ignore[attr-defined]
     async with opened(engine) as deck:
-        await deck.press("Y")
+        await deck.act("copy_answer")
         await deck.until(lambda: deck.toasts, "the word")
         assert "no answer yet. It is running" in deck.toasts[0]
         results[run_id(1)] = RunResult(
             run_id=run_id(1), status=RunStatus.COMPLETED, reason=RunReason.DONE, written_by="wrapper", final_text="42"
         )
-        await deck.press("Y")
+        await deck.act("copy_answer")
         await deck.until(lambda: deck.app.clipboard == "42", "the answer")
 
 
@@ -258,7 +258,7 @@ async def test_the_transcript_is_paged(monkeypatch: pytest.MonkeyPatch) -> None:
     engine.write_lines(run_id(1), paths.EVENTS, b"garbage\n")
     async with opened(engine) as deck:
         await deck.until_text("a")
-        await deck.press("v")
+        await deck.act("page_transcript")
         await deck.until(lambda: seen, "the pager")
         ((path, shown, others),) = seen
         assert "inside" in shown and "command: cat x" in shown and "\x1b" not in shown
@@ -268,13 +268,13 @@ async def test_the_transcript_is_paged(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_the_run_is_saved(tmp_path: Path) -> None:
-    """S asks for a path, reports obstacles, asks before it overwrites, and saves a markdown file."""
+    """Saving asks for a path, reports obstacles, asks before it overwrites, and saves a markdown file."""
     engine = an_engine(*haystack(3), meta_preset="repo/scout")
     engine.cwd = str(tmp_path)
     engine.result = {}.get  # type: ignore[attr-defined]
     name = f"repo-scout-{run_id(1)[-6:]}.md"
     async with opened(engine, (80, 24)) as deck:
-        await deck.press("S")
+        await deck.act("save_run")
         await deck.until_text(name)
         field = deck.app.screen.query_one(Input)
         field.value = "nowhere/x.md"
@@ -286,7 +286,7 @@ async def test_the_run_is_saved(tmp_path: Path) -> None:
         saved = (tmp_path / name).read_text()
         assert "line 3 hay" in saved and saved.startswith("# repo/scout")
         (tmp_path / name).write_text("mine")
-        await deck.press("S")
+        await deck.act("save_run")
         await deck.until_text(name)
         await deck.press("enter")
         await deck.until_text("Overwrite this file?")
