@@ -11,7 +11,7 @@ import pytest
 
 from tests.core.command_line import SUBDECK
 
-from .acts import launch, quit_app, status
+from .acts import choose, launch, quit_app, status
 from .conftest import OpenApp
 from .terminal import Terminal
 
@@ -35,8 +35,8 @@ def prompt_of(project: Path, run: dict[str, Any]) -> str:
     return (project / ".pi/subagents/runs" / run["runId"] / "prompt.md").read_text()
 
 
-def launch_on(app: Terminal, key: str, said: str) -> None:
-    app.press(key)
+def launch_on(app: Terminal, said: str) -> None:
+    """Give the second task in the dialog that is open, or is about to open."""
     app.until_shown(said)
     app.type(SECOND)
     app.until_shown(SECOND)
@@ -51,7 +51,8 @@ def test_following_up(open_app: OpenApp, shop: Path, size: tuple[int, int]) -> N
     app = open_app(size)
     launch(app, FIRST)
     app.until_shown("✓ completed: done", "bg: 0 running / 1 total")
-    launch_on(app, "s", "Follow up with repo-scout")
+    app.press("s")
+    launch_on(app, "Follow up with repo-scout")
     first, second = run_of(shop, FIRST), run_of(shop, SECOND)
     assert first["childSessionId"] == second["childSessionId"]
     assert "This session holds 1 earlier task" in second["finalText"]
@@ -59,11 +60,12 @@ def test_following_up(open_app: OpenApp, shop: Path, size: tuple[int, int]) -> N
 
 
 def test_handing_context_over(open_app: OpenApp, shop: Path) -> None:
-    """C passes the conversation of the highlighted run on, in the agent's prompt and not in its task."""
+    """`use as context` passes the conversation of the highlighted run on, in the agent's prompt and not in its task."""
     app = open_app()
     launch(app, FIRST)
     app.until_shown("✓ completed: done", "bg: 0 running / 1 total")
-    launch_on(app, "C", "the conversation of")
+    choose(app, "use as context")
+    launch_on(app, "the conversation of")
     second = run_of(shop, SECOND)
     prompt = prompt_of(shop, second)
     assert prompt.startswith("<parent-context>\n[user]\n" + FIRST)
@@ -72,7 +74,7 @@ def test_handing_context_over(open_app: OpenApp, shop: Path) -> None:
 
 
 def test_own_keys(open_app: OpenApp, shop: Path, home: Path) -> None:
-    """A key of the settings works; if it has a meaning already, the app opens with the usual ones, and the reason."""
+    """A key of the settings works; if two actions have the same one, the app opens with the defaults and the reason."""
     settings = home / ".config/subdeck/config.yaml"
     settings.parent.mkdir(parents=True)
     settings.write_text(json.dumps({"keys": {"quit": "f10"}}))
@@ -81,7 +83,7 @@ def test_own_keys(open_app: OpenApp, shop: Path, home: Path) -> None:
     app.until_shown("f10 quit")
     app.press("F10")
     assert 0 == app.exit_code()
-    settings.write_text(json.dumps({"keys": {"quit": "n"}}))
+    settings.write_text(json.dumps({"keys": {"quit": "f10", "stop": "f10"}}))
     with Terminal("terminal-usual", SUBDECK, shop) as usual:
-        usual.until_shown('"n" is already used for "launch"', "q quit")
+        usual.until_shown('"f10" is already used for "stop"', "q quit")
         assert 0 == quit_app(usual)

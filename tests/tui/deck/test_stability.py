@@ -198,8 +198,9 @@ def test_a_search_says_how_it_ends() -> None:
 def test_what_is_only_read_is_closed() -> None:
     """A detail, a list and the help are closed, not cancelled."""
     assert [
-        keys_line(place).split("   ")[-1] for place in (KeyContext.DETAIL, KeyContext.READING, KeyContext.HELP)
-    ] == ["esc close"] * 3
+        "esc close" in keys_line(place).split("   ")
+        for place in (KeyContext.DETAIL, KeyContext.READING, KeyContext.HELP)
+    ] == [True] * 3
     assert "esc cancel" in keys_line(KeyContext.LAUNCH)
 
 
