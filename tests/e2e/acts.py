@@ -49,9 +49,18 @@ def back_on_deck(app: Terminal) -> bool:
 
 
 def choose(app: Terminal, action: str) -> None:
-    """Do an action by its name in the palette."""
-    app.press(":")
-    app.until_shown("Find anything")
+    """Do an action by its name in the palette, whose key is pressed again if it was dropped behind a refused one."""
+    looks = count()
+
+    def is_open() -> bool:
+        if "Find anything" in app.screen:
+            return True
+        if not next(looks) % LOOKS_APART:
+            app.press(":")
+        return False
+
+    app.until(is_open, "the palette")
+    app.press("C-u")  # the key may have come twice
     app.type(action)
     app.until_shown(action)
     app.press("Enter")

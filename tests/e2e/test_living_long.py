@@ -73,31 +73,18 @@ def test_a_project_deleted(open_app: OpenApp, shop: Path, tmp_path: Path) -> Non
     app = open_app()
     launch(app, "answer The shop is fine")
     app.until_shown("✓ completed: done", "bg: 0 running / 1 total")
+    app.press("i")
+    app.until_shown("7 Events")
     os.rename(shop, tmp_path / "deleted")  # for processes with an open directory, one of the same name is another one
-    app.until_shown("! missing")
-    for key in (
-        "3",
-        "t",
-        "t",
-        "t",
-        "O",
-        "i",
-        "2",
-        "3",
-        "4",
-        "5",
-        "6",
-        "7",
-        "Escape",
-        "x",
-        "u",
-        "r",
-        "d",
-    ):
-        app.press(key)
-    app.press("Escape", "Escape", "1", "e", "Escape", "2")
+    app.until_shown("This run was deleted")
+    app.press(*"1234567")
     app.until(lambda: back_on_deck(app), "the deck")
-    app.type(ESCAPE)
+    app.until_shown("! missing", "bg: 0 running / 0 total")
+    app.press("3", "t", "t", "t", "O", "x", "u", "r", "d")
+    app.until(lambda: back_on_deck(app), "the deck")
+    app.press("1", "e")
+    app.until(lambda: back_on_deck(app), "the deck")
+    app.press("2")
     choose(app, "doctor")
     app.until_shown("Doctor")
     app.type(ESCAPE)

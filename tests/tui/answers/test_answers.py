@@ -104,7 +104,7 @@ async def test_answer_that_is_not_there_is_not_piped(lent: int) -> None:
         assert "finished without an answer" in deck.toasts[0]
 
 
-@pytest.mark.parametrize("key", ["|", "o"])
+@pytest.mark.parametrize("key", ["|", ":open_path"])
 async def test_nothing_is_run_when_readonly(key: str) -> None:
     """A read-only app starts no command and no editor."""
     async with opened(an_engine(), readonly=True) as deck:

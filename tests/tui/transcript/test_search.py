@@ -205,7 +205,7 @@ async def test_errors_are_gone_to() -> None:
 async def test_a_time_is_gone_to() -> None:
     """An invalid time is reported in the dialog, which keeps it; a valid one moves the cursor."""
     async with opened(an_engine(*haystack())) as deck:
-        await deck.press("3", "at")
+        await deck.press("3", ":go_to_time")
         await deck.until_text("Go to a time")
         await deck.type("soon")
         await deck.press("enter")
