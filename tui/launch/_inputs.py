@@ -82,6 +82,10 @@ def matching_paths(typed: str, base: str, *, files: bool) -> tuple[str, ...]:
     return tuple(head + name for name in sorted(found, key=str.lower))
 
 
+COMPLETION_S = 2.0
+"""Seconds that Tab waits for a completion."""
+
+
 class PathInput(ChoosingInput):
     """Right or Tab accepts the completion; without one Tab moves to the next field."""
 
@@ -97,11 +101,21 @@ class PathInput(ChoosingInput):
     async def matching(self, typed: str) -> Sequence[str]:
         return await asyncio.to_thread(matching_paths, typed, self._base, files=self._files)
 
-    def action_take_or_go(self) -> None:
-        if self._suggestion and self.cursor_at_end and len(self._suggestion) > len(self.value):
-            self.put(self._suggestion)
+    async def action_take_or_go(self) -> None:
+        completion = await self._completion() if self.cursor_at_end else ""
+        if len(completion) > len(self.value):
+            self.put(completion)
         else:
             self.screen.focus_next()
+
+    async def _completion(self) -> str:
+        """Return the shown completion; that of a text typed just now is awaited, so that Tab behind it counts."""
+        if self._suggestion or not self.value or self.suggester is None:
+            return self._suggestion
+        try:
+            return await asyncio.wait_for(self.suggester.get_suggestion(self.value), COMPLETION_S) or ""
+        except TimeoutError:  # a directory that does not answer
+            return ""
 
 
 class _Completion(Suggester):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -136,6 +137,24 @@ async def test_a_directory_is_completed(tree: Path) -> None:
         field.value = f"{tree}/src/s"
         await deck.press("down", "down")
         assert field.value == f"{tree}/src/shop/"
+
+
+async def test_tab_right_behind_a_text_completes_it(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tab accepts the completion of what was just typed, even if the directory is read slowly."""
+    matching = PathInput.matching
+
+    async def slowly(field: PathInput, typed: str) -> Sequence[str]:
+        await asyncio.sleep(0.2)
+        return await matching(field, typed)
+
+    monkeypatch.setattr(PathInput, "matching", slowly)
+    async with opened(FakeEngine(presets=[a_preset()]), (80, 24)) as deck:
+        field = (await dialog_on(deck)).query_one("#cwd", PathInput)
+        field.focus()
+        await deck.press("backspace")
+        field.insert_text_at_cursor(f"{tree}/src/sh")
+        await deck.press("tab")
+        assert (field.value, field.has_focus) == (f"{tree}/src/shoes/", True)
 
 
 async def test_tab_changes_nothing_that_was_not_typed(tree: Path) -> None:
