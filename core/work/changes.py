@@ -122,7 +122,7 @@ def changes_of(project: paths.Project, run: RunSnapshot, patch: IO[bytes] | None
     `patch`.
     """
     known = run.changes
-    if run.is_left_alone or not run.has_ended or run.started_at is None:
+    if run.is_left_alone or not run.has_ended or not _may_have_worked(run):
         return known
     if known is not None and not known.note.startswith(NOT_RECORDED):
         return (_edited(project, run, patch) if run.meta.worktree else None) or known
@@ -134,10 +134,15 @@ def changes_of(project: paths.Project, run: RunSnapshot, patch: IO[bytes] | None
             return replace(current(recorded, directory), note=SINCE_LOST)
         except (SubdeckError, OSError):
             pass
-    if known is None and run.reason is not RunReason.LOST:
+    if known is None and (run.reason is not RunReason.LOST or run.started_at is None):
         return None
     changes = changes_by_tools(run.meta, project.run_dir(run.run_id), known.note if known else BY_TOOLS)
     return replace(changes, settings=known.settings) if known else changes
+
+
+def _may_have_worked(run: RunSnapshot) -> bool:
+    """Whether its agent was started, or its wrapper died before it could write that down."""
+    return run.started_at is not None or run.reason is RunReason.LOST
 
 
 def _edited(project: paths.Project, run: RunSnapshot, patch: IO[bytes] | None) -> Changes | None:
@@ -238,7 +243,7 @@ class Work:
         For a running run, or one that ended in a worktree, this checks the files. It takes as long as git, at most
         every five seconds and for a tenth of the time.
         """
-        if run.is_left_alone or run.elsewhere or not run.started_at:
+        if run.is_left_alone or run.elsewhere or not _may_have_worked(run):
             return run.changes
         if not run.has_ended:
             return self._live.look(run)

@@ -50,6 +50,12 @@ def die(*arguments):
     signal.pause()
 supervise.{0} = die
 """
+UNTOLD = """
+import signal
+from subdeck.core.wrapper._attempt import Attempt
+Attempt._announce = lambda *_: signal.pause()
+"""
+"""The wrapper hangs after it has started the agent, before it writes that down."""
 QUICK_LAUNCH = "subdeck.core.launch.start.EVENT_TIMEOUT_S"
 """Time that a launch waits for a first event, which does not come while the baseline hangs."""
 NOTE = "not recorded: its wrapper died before"
@@ -164,8 +170,12 @@ snapshots.begin = begin
     assert ["run_started", "baseline"] == kinds[:2]
 
 
-def test_lost_in_a_worktree(tmp_path: Path) -> None:
-    """A lost run's changes in its own worktree are the files there now."""
+@pytest.mark.parametrize("is_told", [True, False], ids=["told", "before-its-start-is-told"])
+def test_lost_in_a_worktree(is_told: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A lost run's changes in its own worktree are the files there now, even if its start was not yet written down."""
+    if not is_told:
+        run_wrappers_with(monkeypatch, UNTOLD)
+        monkeypatch.setattr(QUICK_LAUNCH, 0.1)
     engine = open_engine(make(tmp_path / "repository", {"a.py": "one\ntwo\n"}))
     reached = tmp_path / "reached"
     run = start(engine, "put a.py changed\\n", f"touch {reached}", "hang", worktree=WorktreeFrom.HEAD)
@@ -173,6 +183,7 @@ def test_lost_in_a_worktree(tmp_path: Path) -> None:
     kill_wrapper(engine, run)
     lost = wait_for_end(engine, run.run_id)
     assert RunReason.LOST is lost.reason
+    assert is_told or lost.started_at is None
     told = engine.work.changes(lost)
     assert told is not None
     assert ("1 file +1 −2", "") == (told.words.partition(";")[0], told.shared)
