@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +12,8 @@ from subdeck.core.demo import _deck as made_deck
 from subdeck.core.demo._deck import MadeDeck
 from subdeck.core.paths import Project
 
+from tests.factories import write_settings
+
 from .acts import quit_after
 from .conftest import OpenApp
 from .terminal import Terminal
@@ -21,9 +22,9 @@ pytestmark = pytest.mark.tmux
 
 
 @pytest.fixture(autouse=True)
-def slow_writing() -> None:
-    """The offline agent writes slowly enough to be stopped."""
-    os.environ["SUBDECK_OFFLINE_PACE"] = "0.5"
+def puppet(home: Path) -> None:
+    """The agent does what its task says, so that it is still running when it is stopped."""
+    write_settings()
 
 
 @pytest.fixture
@@ -128,7 +129,7 @@ def test_a_day(open_app: OpenApp, shop: Path, deck: MadeDeck, size: tuple[int, i
     with operator.wants("to have something done", keys=2):
         operator.press("n")
         operator.sees("Launch repo-scout")
-        operator.type("find where requests are authenticated")
+        operator.type("wait-for go")
         operator.press("C-s")
         operator.sees("bg: 31 running / 301 total")
     with operator.wants("to stop it", keys=1):
