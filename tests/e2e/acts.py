@@ -49,13 +49,18 @@ def back_on_deck(app: Terminal) -> bool:
 
 
 def choose(app: Terminal, action: str) -> None:
-    """Do an action by its name in the palette, whose key is pressed again if it was dropped behind a refused one."""
+    """Do an action by its name in the palette. Its key is pressed again if it was dropped behind a refused one, or if a
+    dialog that an earlier key opened took it.
+    """
     looks = count()
 
     def is_open() -> bool:
         if "Find anything" in app.screen:
             return True
-        if not next(looks) % LOOKS_APART:
+        look = next(looks)
+        if look and not look % LOOKS_APART:
+            app.type(ESCAPE)
+        if not look % LOOKS_APART:
             app.press(":")
         return False
 

@@ -46,9 +46,10 @@ def statuses(project: Path) -> dict[str, str]:
     return {run["runId"]: run["status"] for run in subdeck("status", "--json", cwd=project).document["runs"]}
 
 
-def in_terminal(*words: str, cwd: Path) -> str:
-    """Run one command in its own terminal. Return the terminal's output."""
+def in_terminal(*words: str, cwd: Path, typed: bytes = b"") -> str:
+    """Run one command, which has to succeed, in its own terminal. Return the terminal's output."""
     ours, theirs = pty.openpty()
+    os.write(ours, typed)
     with subprocess.Popen([*SUBDECK, *words], cwd=cwd, stdin=theirs, stdout=theirs, stderr=theirs) as process:
         os.close(theirs)
         shown = b""
@@ -57,7 +58,7 @@ def in_terminal(*words: str, cwd: Path) -> str:
                 shown += chunk
         except OSError:
             pass  # a terminal reports in this way that its last program has exited
-        process.wait(timeout=30)
+        assert 0 == process.wait(timeout=30)
     os.close(ours)
     return shown.decode()
 
@@ -422,19 +423,11 @@ def test_a_run_without_a_pane_opens_in_the_app(project: Path) -> None:
 def test_opening_a_working_agent_is_confirmed(project: Path) -> None:
     """`open --agent` asks before it ends a turn, and a no leaves the run alone."""
     run_id = launch(project)
-    ours, theirs = pty.openpty()
-    os.write(ours, b"n\n")
-    command = [*SUBDECK, "open", "--agent", run_id]
-    with subprocess.Popen(command, cwd=project, stdin=theirs, stdout=theirs, stderr=subprocess.PIPE) as process:
-        os.close(theirs)
-        error = process.communicate(timeout=30)[1]
-    shown = os.read(ours, 4096)
-    os.close(ours)
+    shown = in_terminal("open", "--agent", run_id, cwd=project, typed=b"n\n")
     subdeck("stop", run_id, cwd=project)
     subdeck("wait", run_id, cwd=project)
-    assert 0 == process.returncode
-    assert b"is working" in shown
-    assert error.endswith(b"nothing was opened\n")
+    assert "is working" in shown
+    assert shown.endswith("nothing was opened\r\n")
 
 
 @pytest.mark.tmux
