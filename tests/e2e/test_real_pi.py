@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.real.lab import Lab, lab
-from tests.real.model_server import called, said
+from tests.real.model_server import called
 from tests.real.programs import PI
 
 from .acts import launch, only_run
@@ -28,7 +28,9 @@ def pi(shop: Path, home: Path, pi_executable: str) -> Iterator[Lab]:
 def test_a_sentence_is_seen_while_it_is_written(pi: Lab, open_app: OpenApp) -> None:
     """The transcript shows tool calls, and the answer while the model writes it."""
     reading = called(("read", {"path": "src/auth.py"}), text="I look where requests get authenticated.")
-    pi.script(reading, said(SENTENCE, chunk_delay=0.15, chunk_size=5))
+    first, rest = SENTENCE[:30], SENTENCE[30:]
+    goes_on = pi.project / "go"
+    pi.script(reading, {"steps": [{"text": first}, {"until": str(goes_on)}, {"text": rest}], "chunk_size": 5})
     app = open_app()
     assert "pi 0.73.1" in app.screen
     launch(app, "where are requests authenticated?")
@@ -36,6 +38,7 @@ def test_a_sentence_is_seen_while_it_is_written(pi: Lab, open_app: OpenApp) -> N
     app.until_shown("● ", "Reading src/auth.py", "Finished reading src/auth.py")
     half = app.until_shown("The token is checked by", "▋")
     assert SENTENCE not in half
+    goes_on.touch()
     app.until_shown(SENTENCE, "✓ completed: done", " ✓ repo-scout", "bg: 0 running / 1 total")
     run = only_run(pi.project)
     assert (SENTENCE, "fake/test", 1) == (run["finalText"], run["resolvedModel"], run["usage"]["toolUses"])

@@ -29,6 +29,7 @@ A STEP is one of
     {"tool_calls": [CALL, …]}        all at once; each {"name": "…", "arguments": {…} or "text as it is"},
                                      for Codex with a "namespace"
     {"sleep": 1.5}                   seconds
+    {"until": "/a/path"}             nothing more, until this file exists
     {"hang": true}                   nothing more, until the agent disconnects
     {"drop": true}                   the connection breaks
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from itertools import chain, count
 from typing import Any, ClassVar, Protocol
@@ -75,6 +76,9 @@ class Writer:
                 self._call(f"call_{self._number:03d}_{self._calls}", named, whole)
         elif "drop" in step:
             self._connection.drop()
+        elif "until" in step:
+            while not os.path.exists(step["until"]):
+                self._connection.wait(0.02)
         else:
             self._connection.wait(step.get("sleep", 86400))
 
