@@ -41,6 +41,6 @@ async def changes(project: Path, picture: Picture) -> None:
         app.clear_notifications()
         await deck.press("2", "c")
         await deck.until(lambda: isinstance(app.screen, ChangesScreen) and app.screen.shown, "the changes")
-        await deck.press("]", "space")
+        await deck.press("}", "space")
         await deck.pilot.pause(0.5)
         picture(app, "changes")

@@ -13,6 +13,7 @@ import pytest
 
 from .reference import ROOT, documents
 from .reference.commands import ROOT as SUBDECK
+from .reference.keys import SCHEME_TABLE
 from .reference.markdown import anchor
 
 DOCUMENTS = {str(path.relative_to(ROOT)): path for path in documents()}
@@ -110,7 +111,7 @@ TYPED_KEY = re.compile(r"(?<!Answer )`(?:[A-Za-z]|ctrl\+(?!p|c|b d)[^`]+)`(?!<!-
 
 def typed_keys(text: str) -> list[str]:
     """Return the lines of a document with a key of the app that was typed by hand."""
-    return [line for line in prose(text).splitlines() if TYPED_KEY.search(line)]
+    return [line for line in prose(SCHEME_TABLE.sub("", text)).splitlines() if TYPED_KEY.search(line)]
 
 
 @pytest.mark.parametrize("name", GUIDES)

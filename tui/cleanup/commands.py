@@ -57,5 +57,5 @@ class CleanUpCommands(Commands):
 
     in_dialog = (
         Action("clean", at(CLEAN_UP, "ctrl+s"), "clean up", "Delete the runs that match the rules. Asks first.",
-               do="screen.start", footer=1, changes=True),
+               do="screen.start", footer=1, changes=True, guarded=True),
     )  # fmt: skip

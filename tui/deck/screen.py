@@ -455,7 +455,7 @@ class MainScreen(LeanScreen):
 
     @on(RowList.Chosen)
     async def open_row(self) -> None:
-        self.action_act("launch" if self.panes.place is KeyContext.PRESETS else "open")
+        self.action_act("open")
 
     @on(DescendantFocus)
     def show_focus(self) -> None:

@@ -82,8 +82,8 @@ class DetailCommands(Commands):
         *(Action(f"tab_{name}", at(DETAIL, str(number)), _TAB_LABELS.get(name, name), sentence,
                  do=f"screen.show_tab('{name}')")
           for number, (name, sentence) in enumerate(_TABS.items(), start=1)),
-        Action("next_tab", at(DETAIL, "right", "tab"), "next tab", "Go to the next tab.", do="screen.turn(1)"),
-        Action("previous_tab", at(DETAIL, "left", "shift+tab"), "previous tab", "Go to the previous tab.",
+        Action("next_tab", at(DETAIL, "right", "l", "tab"), "next tab", "Go to the next tab.", do="screen.turn(1)"),
+        Action("previous_tab", at(DETAIL, "left", "h", "shift+tab"), "previous tab", "Go to the previous tab.",
                do="screen.turn(-1)"),
     )  # fmt: skip
 

@@ -84,7 +84,7 @@ class HostCommands(Commands):
         deck.runs.keep_layout()
         deck.panes.go_to(RUNS)
 
-    @command("host_attach", at(HOSTS, "a"), "ssh", do="screen.ask_deck('attach')", footer=3, changes=True)
+    @command("host_attach", at(HOSTS, "L"), "ssh", do="screen.ask_deck('attach')", footer=3, changes=True)
     def attach(self) -> None:
         """Open an ssh session to the host in this terminal. Exit the shell to return."""
         from ..terminal.handover import NO_TERMINAL, hand_over
@@ -106,7 +106,7 @@ class HostCommands(Commands):
         if problem and ("exit code" not in problem or problem.endswith(f" {SSH_FAILED}")):
             self._say(problem, error=True)
 
-    @command("ask_hosts", at(HOSTS, "r"), "refresh", do="screen.ask_deck('ask')", footer=4, changes=True)
+    @command("ask_hosts", at(HOSTS, "f5"), "refresh", do="screen.ask_deck('ask')", footer=4, changes=True)
     def refresh(self) -> None:
         """Refresh the state of all hosts."""
         # Counts as a change: the subdeck command that queries the hosts finishes lost runs.

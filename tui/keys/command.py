@@ -25,6 +25,7 @@ if TYPE_CHECKING:
         do: str
         name_here: Callable[[ActionContext], str] | None
         changes: bool
+        guarded: bool
         writes: bool
         after: str
 
@@ -87,6 +88,8 @@ DECK = KeyContext.DECK
 PRESETS, RUNS, TRANSCRIPT = PANES = (KeyContext.PRESETS, KeyContext.RUNS, KeyContext.TRANSCRIPT)
 ON_DECK = (KeyContext.APP, KeyContext.DECK, *PANES, KeyContext.SEARCH, KeyContext.REQUEST)
 """Places without a dialog or a text field."""
+VIEWS = (KeyContext.DETAIL, KeyContext.TILES, KeyContext.COMPARE, KeyContext.HOSTS, KeyContext.CHANGES)
+"""Places beside the deck without a text field."""
 MODES = (KeyContext.SEARCH, KeyContext.REQUEST)
 """Places on the deck whose keys hide those around them."""
 
@@ -142,6 +145,8 @@ class Action(Struct, frozen=True):
     """The footer's label if it depends on the context; empty hides the action."""
     changes: bool = False
     """Whether it changes something outside the screen; a read-only app refuses it."""
+    guarded: bool = False
+    """Whether it writes to git or to your files, or deletes: its key does nothing else anywhere."""
     writes: bool = False
     """Whether it opens a text field: keys typed after it, even if it is refused, are text."""
     place: KeyContext | None = None

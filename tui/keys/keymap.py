@@ -13,7 +13,7 @@ from textual.keys import Keys, key_to_character
 from ...core.errors import SettingsError, nearest
 from ...core.text.plain import one_line
 from .actions import ACTIONS, BY_ID
-from .command import MODES, ON_DECK, OWN_PREFIX, PANES, Action, ActionContext, KeyContext, Keys as ModelKeys
+from .command import MODES, ON_DECK, OWN_PREFIX, PANES, VIEWS, Action, ActionContext, KeyContext, Keys as ModelKeys
 
 _KEY_IN_A_SENTENCE = re.compile(r"\{(\w+)\}")
 
@@ -113,7 +113,7 @@ _ARROWS = ("up", "down", "left", "right", "pageup", "pagedown", "home", "end")
 KEPT = frozenset((*_ARROWS, "enter", "escape", "tab", "shift+tab", "ctrl+c"))
 """Keys that keep their meaning next to your own keys, because everybody expects it."""
 
-TEXT_PLACES = frozenset(KeyContext).difference(ON_DECK, (KeyContext.DETAIL, KeyContext.CONFIRM))
+TEXT_PLACES = frozenset(KeyContext).difference(ON_DECK, VIEWS, (KeyContext.CONFIRM,))
 """Places with a text field, where a character cannot be a key."""
 
 _MODIFIERS = frozenset(("ctrl", "shift", "alt"))

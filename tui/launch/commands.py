@@ -12,7 +12,7 @@ from ...core.errors import PresetError, SubdeckError, UsageError
 from ...core.run.model import newer_schema
 from ...core.text.plain import one_line
 from ..commands import Commands, Runs, first_of, name_of
-from ..keys.command import DECK, PRESETS, Action, ActionContext, KeyContext, at, command, needs_own, unbound
+from ..keys.command import DECK, Action, ActionContext, KeyContext, at, command, needs_own, unbound
 from ..terminal.textual_internals import push_for
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class LaunchCommands(Commands):
 
     @command(
         "launch",
-        (*at(DECK, "n"), *at(PRESETS, "enter")),
+        at(DECK, "n"),
         "launch",
         needs=needs_usable_preset,
         footer=2,

@@ -156,7 +156,7 @@ class PresetCommands(Commands):
             self._deck.presets.select(path)
             self._say(f"Copied {one_line(name, 40)} to {short_path(path)}. You can edit it now.")
 
-    @command("delete_preset", at(PRESETS, "d"), "delete", needs=needs_own_preset, changes=True)
+    @command("delete_preset", at(PRESETS, "d"), "delete", needs=needs_own_preset, changes=True, guarded=True)
     async def delete(self, preset: Preset | PresetProblem) -> None:
         """Delete the highlighted preset's file. Asks first; undo restores it."""
         from ...core.presets.catalog import next_after

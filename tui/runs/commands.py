@@ -16,6 +16,8 @@ from ..commands import Commands, Runs, name_of
 from ..keys.command import (
     DECK,
     NO_RUN,
+    PANES,
+    PRESETS,
     RUNS,
     TRANSCRIPT,
     ActionContext,
@@ -48,6 +50,15 @@ if TYPE_CHECKING:
 
 END_SECONDS = 10.0
 """Seconds beyond the grace that a run gets to stop before it is deleted."""
+
+
+_OPENED = {PRESETS: "launch", TRANSCRIPT: "open_entry"}
+"""What Enter does in the panes beside the runs."""
+
+
+def needs_row(context: ActionContext) -> str:
+    """Refuse to open a run if there is none; a launch has its own reasons."""
+    return "" if context.place is PRESETS else needs_run(context)
 
 
 def needs_unseen(context: ActionContext) -> str:
@@ -114,11 +125,22 @@ def _attach_name(context: ActionContext) -> str:
 
 
 class RunListCommands(Commands):
-    @command("open", at(RUNS, "enter"), "open", needs=needs_run, footer=6)
+    @command(
+        "open",
+        tuple((pane, "enter") for pane in PANES),
+        "open",
+        needs=needs_row,
+        footer=6,
+        name_here=lambda context: "" if context.place is PRESETS else "open",
+    )
     def open(self) -> None:
-        """Go to the highlighted run's transcript. Fold or unfold the highlighted group."""
+        """Go to the highlighted run's transcript. Launch the highlighted preset. Unfold or fold the group, tool call or
+        thinking under the cursor.
+        """
         runs = self._deck.runs
-        if runs.cursor_row is not None and not runs.cursor_row.run_id:
+        if action_id := _OPENED.get(self._deck.panes.place):
+            self._deck.action_act(action_id)
+        elif runs.cursor_row is not None and not runs.cursor_row.run_id:
             self.fold(runs.cursor_row.group_key not in runs.listing.folded)
         else:
             self._deck.panes.go_to(TRANSCRIPT)
@@ -368,7 +390,7 @@ class RunCommands(Commands):
             await self._bridge.call(self._bridge.engine.give_up, run.run_id)
         self._say(f"Abandoned {who(given_up)}")
 
-    @command("delete", (*at(RUNS, "d"), *at(TRANSCRIPT, "d")), "delete", needs=needs_run, changes=True)
+    @command("delete", (*at(RUNS, "d"), *at(TRANSCRIPT, "d")), "delete", needs=needs_run, changes=True, guarded=True)
     async def delete(self, runs: Runs) -> None:
         """Delete the run, or all selected runs, with all their files. Asks first; undo restores them."""
         run_ids = [run.run_id for run in runs]
@@ -386,7 +408,7 @@ class RunCommands(Commands):
         await self._deck.undo.look()
         self._say(f"Deleted {who(runs)}. {self._key('undo')} restores {'it' if len(runs) == 1 else 'them'}.")
 
-    @command("undo", at(DECK, "u"), "undo", needs=needs_undoable, changes=True)
+    @command("undo", at(DECK, "u"), "undo", needs=needs_undoable, changes=True, guarded=True)
     async def undo(self) -> None:
         """Undo the last delete, apply or merge. Asks before undoing an apply or a merge."""
         try:

@@ -95,7 +95,7 @@ class TileCommands(Commands):
         self.spawn(self._of(RunCommands).stop, (run,))
 
     in_tile = (
-        Action("unfold_in_tile", at(TILES, "space"), "unfold", do="screen.open_entry",
+        Action("unfold_in_tile", at(TILES, "O"), "unfold", do="screen.open_entry",
                help="Unfold or fold the tool call or thinking under the cursor."),
         Action("follow_tile", at(TILES, "f"), "follow", "Follow the end of this transcript, or stop following.",
                do="screen.follow"),

@@ -43,7 +43,7 @@ class TranscriptCommands(Commands):
     """Whether opening was requested before it was found."""
     _is_paging = False
 
-    @command("open_entry", at(TRANSCRIPT, "enter"), "open", needs=needs_run, footer=6)
+    @command("open_entry", unbound(TRANSCRIPT), "unfold tool call", needs=needs_run)
     def open_entry(self) -> None:
         """Unfold or fold the tool call or thinking under the cursor."""
         if self._is_looking:  # the result is opened
@@ -103,11 +103,11 @@ class TranscriptCommands(Commands):
     )  # fmt: skip
 
     @command(
-        "next_error", at(TRANSCRIPT, "e"), "next error", "Go to the next error in the transcript.", needs_run, args=(1,)
+        "next_error", at(TRANSCRIPT, ")"), "next error", "Go to the next error in the transcript.", needs_run, args=(1,)
     )
     @command(
         "previous_error",
-        unbound(TRANSCRIPT),
+        at(TRANSCRIPT, "("),
         "previous error",
         "Go to the previous error in the transcript.",
         needs_run,
@@ -122,14 +122,14 @@ class TranscriptCommands(Commands):
         "next_edit",
         at(TRANSCRIPT, "}"),
         "next edit",
-        "Go to the next edit of a file in the transcript; {open_entry} shows it as a diff.",
+        "Go to the next edit of a file in the transcript; {open} shows it as a diff.",
         needs_run,
         footer=7,
         args=(1,),
     )
     @command(
         "previous_edit",
-        unbound(TRANSCRIPT),
+        at(TRANSCRIPT, "{"),
         "previous edit",
         "Go to the previous edit of a file in the transcript.",
         needs_run,

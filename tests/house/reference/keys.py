@@ -2,7 +2,8 @@
 
 A document has a key as {key:ACTION}, without backticks. It is replaced by the key in backticks and an invisible comment
 with the action's name. A table of some actions stands between `<!-- keys: ACTION … -->` and `<!-- /keys -->`; without
-names it has them all.
+names it has them all. The scheme of the keys stands between `<!-- scheme -->` and `<!-- /scheme -->`, and its keys that
+write or delete after `<!-- scheme: guarded -->`.
 """
 
 from __future__ import annotations
@@ -15,11 +16,13 @@ from subdeck.tui.keys.actions import ACTIONS, BY_ID
 from subdeck.tui.keys.command import PANES, Action, KeyContext
 from subdeck.tui.keys.help import key_groups
 from subdeck.tui.keys.keymap import key_label, key_of, said
+from subdeck.tui.keys.scheme import GUARDED, SCHEME
 
 from . import markdown
 
 PLACEHOLDER = re.compile(r"(?<!`)\{key:(\w+)\}(?!`)|`[^`\n]+`<!-- key:(\w+) -->")
 TABLE = re.compile(r"<!-- keys(?::([\w\s]*))? -->\n.*?<!-- /keys -->", re.DOTALL)
+SCHEME_TABLE = re.compile(r"<!-- scheme(: guarded)? -->\n.*?<!-- /scheme -->", re.DOTALL)
 
 UNLISTED = (KeyContext.PICK, KeyContext.ASK, KeyContext.HELP)
 """Dialogs that show their few keys themselves."""
@@ -63,6 +66,7 @@ def page() -> str:
 def filled_in(text: str) -> str:
     """Return a document with the current keys and tables of the action table. Raises KeyError for an unknown action."""
     text = TABLE.sub(lambda found: _with_table(found[1]), text)
+    text = SCHEME_TABLE.sub(lambda found: _with_scheme(found[1] or ""), text)
     return "".join(PLACEHOLDER.sub(partial(_with_key, line), line) for line in text.splitlines(keepends=True))
 
 
@@ -82,6 +86,11 @@ def _with_table(names: str | None) -> str:
         doing.setdefault(said(action.help), []).append(action)
     rows = [(keys, sentence) for sentence, these in doing.items() if (keys := _keys(these))]
     return f"{head}\n{markdown.table(('key', ''), rows)}\n<!-- /keys -->"
+
+
+def _with_scheme(which: str) -> str:
+    rows = [(_spelled(map(key_label, each.keys)), each.words) for each in (GUARDED if which else SCHEME)]
+    return f"<!-- scheme{which} -->\n{markdown.table(('keys', 'meaning'), rows)}\n<!-- /scheme -->"
 
 
 def _keys(actions: Sequence[Action]) -> str:

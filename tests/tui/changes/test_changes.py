@@ -96,14 +96,14 @@ async def test_moving_by_hunks_and_files() -> None:
     """The list of files follows the cursor, and a message appears after the last one."""
     async with shown(an_engine(a_run(1, "completed", changes=CHANGES))) as deck:
         view = screen_of(deck).view
-        await deck.press("]", "]")
+        await deck.press("}", "}")
         assert view.line == 13
-        await deck.press("}")
+        await deck.press("tab")
         assert view.file is not None and view.file.path == "new.txt"
         assert screen_of(deck).query_one(ChangedFiles).cursor == 1
-        await deck.press("}", "}")
+        await deck.press("tab", "tab")
         await deck.until(lambda: "No next file." in deck.toasts, "the refusal")
-        await deck.press("{", "{", "]")
+        await deck.press("shift+tab", "shift+tab", "}")
         assert view.line == 4
 
 
@@ -142,7 +142,7 @@ async def test_old_and_new_side_by_side() -> None:
 async def test_blanks_can_be_left_out() -> None:
     async with shown(an_engine(a_run(1, "completed", changes=CHANGES))) as deck:
         assert "40-     return  1" in deck.screen_text
-        await deck.press("w")
+        await deck.press("ctrl+w")
         await deck.until(lambda: "40-     return  1" not in deck.screen_text, "the line to go")
         assert "41      return 1" in deck.screen_text
 
@@ -178,7 +178,7 @@ async def test_what_goes_on_is_read_again(monkeypatch: pytest.MonkeyPatch) -> No
     engine = an_engine(run)
     async with shown(engine) as deck:
         view = screen_of(deck).view
-        await deck.press("]", "]", "down")
+        await deck.press("}", "}", "down")
         head = "diff --git a/a.py b/a.py\nnew file mode 100644\n--- /dev/null\n+++ b/a.py\n@@ -0,0 +1 @@\n+first\n"
         engine.work.patches[run.run_id] = (head + PATCH).encode()
         await deck.until_text("first")
@@ -197,7 +197,7 @@ async def test_marks_stay_on_their_hunks(monkeypatch: pytest.MonkeyPatch) -> Non
     engine.work.plans[APPLY] = SubdeckError("not here")
     first = "@@ -11,5 +11,6 @@"
     async with shown(engine) as deck:
-        await deck.press("]", "space", "space")
+        await deck.press("}", "space", "space")
         await deck.until(lambda: len(screen_of(deck).view.marked) == 2, "two marks")
         changed = PATCH.replace(first, "@@ -1 +1 @@\n-one\n+two\n" + first).replace(
             "    if token is None:", "    if not token:"
@@ -227,17 +227,17 @@ async def test_hostile_text_is_drawn_safely() -> None:
 async def test_copying_and_marking() -> None:
     """A hunk is copied as an applicable patch; marking it moves to the next one."""
     async with shown(an_engine(a_run(1, "completed", changes=CHANGES))) as deck:
-        await deck.press("]", "]", "y")
+        await deck.press("}", "}", "y")
         assert deck.app.clipboard.startswith("diff --git a/src/auth.py") and "@@ -40,2 +41,2 @@" in deck.app.clipboard
         assert "@@ -11,5" not in deck.app.clipboard
-        await deck.press("[", "space")
+        await deck.press("{", "space")
         assert screen_of(deck).view.marked == {("src/auth.py", 1)}
         await deck.until_text("◆ line 11")
 
 
 async def test_nothing_acts_when_read_only() -> None:
     async with shown(an_engine(a_run(1, "completed", changes=CHANGES)), readonly=True) as deck:
-        for key in "aApmMCxoK|":
+        for key in "PFpMQCDeS|":
             await deck.press(key)
             await deck.until_text("Not possible: the app was opened with --readonly.")
             if isinstance(deck.app.screen, ChangesScreen):
@@ -262,21 +262,21 @@ RUN = a_run(1, "completed", changes=CHANGES)
 @pytest.mark.parametrize(
     ("keys", "asked"),
     [
-        (("a",), (APPLY, RUN.run_id, {})),
-        (("A",), (APPLY, RUN.run_id, {"files": ["src/auth.py"]})),
-        (("}", "A"), (APPLY, RUN.run_id, {"files": ["new.txt", "old.txt"]})),
+        (("P",), (APPLY, RUN.run_id, {})),
+        (("F",), (APPLY, RUN.run_id, {"files": ["src/auth.py"]})),
+        (("tab", "F"), (APPLY, RUN.run_id, {"files": ["new.txt", "old.txt"]})),
         (
-            ("]", "]", "p"),
+            ("}", "}", "p"),
             (APPLY, RUN.run_id, {"files": (), "hunks": {"src/auth.py": [2]}, "tree": CHANGES.tree}),
         ),
         (
-            ("]", "space", "space", "p"),
+            ("}", "space", "space", "p"),
             (APPLY, RUN.run_id, {"files": (), "hunks": {"src/auth.py": [1, 2]}, "tree": CHANGES.tree}),
         ),
-        (("m",), (MERGE, RUN.run_id, {})),
-        (("M",), (SQUASH, RUN.run_id, {})),
+        (("M",), (MERGE, RUN.run_id, {})),
+        (("Q",), (SQUASH, RUN.run_id, {})),
         (("C",), (COMMIT, RUN.run_id, {})),
-        (("x",), (DISCARD, RUN.run_id, {})),
+        (("D",), (DISCARD, RUN.run_id, {})),
     ],
 )
 async def test_what_the_keys_take_over(keys: tuple[str, ...], asked: tuple[Operation, str, dict[str, object]]) -> None:
@@ -305,10 +305,10 @@ async def test_looking_at_it_elsewhere(monkeypatch: pytest.MonkeyPatch, tmp_path
     (tmp_path / "src" / "auth.py").touch()
     run = a_run(1, "completed", changes=CHANGES, meta_cwd=str(tmp_path))
     async with shown(an_engine(run)) as deck:
-        await deck.press("]", "]", "o")
+        await deck.press("}", "}", "e")
         await deck.until(lambda: bool(opened_at), "the editor")
         assert [(str(tmp_path / "src" / "auth.py"), 41)] == opened_at
-        await deck.press("}", "o")
+        await deck.press("tab", "e")
         await deck.until(lambda: any("new.txt does not exist" in toast for toast in deck.toasts), "the refusal")
         await deck.press("|")
         await deck.until_text("Pipe the changes of")

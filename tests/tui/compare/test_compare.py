@@ -149,22 +149,22 @@ async def test_difference_of_two() -> None:
     }
     async with opened(engine) as deck:
         screen = await comparison_of(deck)
-        await deck.press("d")
+        await deck.press("c")
         await deck.until(lambda: isinstance(deck.app.screen, PickScreen), "the question")
         await deck.press("down", "enter")
         await deck.until_text("1+ two")
         assert f"Difference from fixer {run_id(1)[-6:]} to fixer {run_id(3)[-6:]}" in deck.screen_text
         assert "a note" in deck.screen_text and "\x1b" not in deck.screen_text
         assert "apply" not in deck.screen_text and "next hunk" in deck.screen_text
-        for key, said in (("a", "Not possible between two runs"), ("space", "Hunks cannot be selected here")):
+        for key, said in (("P", "Not possible between two runs"), ("space", "Hunks cannot be selected here")):
             await deck.press(key)
             await deck.until(lambda said=said: any(said in toast for toast in deck.toasts), said)
         assert [] == engine.work.asked
-        await deck.press("]", "y")
+        await deck.press("}", "y")
         await deck.until(lambda: "+two" in deck.app.clipboard, "the copied hunk")
         await deck.press("escape")
         await deck.until(lambda: deck.app.screen is screen, "the comparison")
-        await deck.press("d")
+        await deck.press("c")
         await deck.until(lambda: isinstance(deck.app.screen, PickScreen), "the question")
         await deck.press("enter")
         await deck.until_text("fixer 2 worked outside git")
@@ -228,12 +228,12 @@ async def test_one_is_picked() -> None:
     choice = engine.work.plans[CHOOSE] = ChoicePlan(run_id=run_id(2), run="fixer 2", notes=(note,))
     async with opened(engine) as deck:
         await comparison_of(deck)
-        await deck.press("l", "p")
+        await deck.press("l", "T")
         await deck.until_text("Nothing is discarded of fixer 1: it has no worktree.")
         assert f"Choose fixer {run_id(2)[-6:]} as the winner?" in deck.screen_text
         await deck.press("n")
         assert [] == engine.work.done
-        await deck.press("p")
+        await deck.press("T")
         await deck.until_text("Nothing is discarded of fixer 1")
         await deck.press("y")
         await deck.until(lambda: engine.work.done == [(CHOOSE, choice, "")], "the choice")
@@ -247,14 +247,14 @@ async def test_what_cannot_be_picked_is_said() -> None:
     engine.work.plans[CHOOSE] = ChoicePlan(run_id=run_id(2), run="fixer 2", refusal=refusal, advice=advice)
     async with opened(engine) as deck:
         screen = await comparison_of(deck)
-        await deck.press("l", "p")
+        await deck.press("l", "T")
         await deck.until_text("Fixer 2 is still running.")
         await deck.press("y", "escape")
         await deck.until(lambda: deck.app.screen is screen, "the comparison")
         assert [] == engine.work.done
     async with opened(an_engine("completed", "completed"), readonly=True) as deck:
         await comparison_of(deck)
-        await deck.press("p")
+        await deck.press("T")
         await deck.until(lambda: deck.toasts, "the word")
         assert "--readonly" in deck.toasts[-1]
 

@@ -241,12 +241,12 @@ async def test_hosts_are_asked_where_no_relay_does(project_dir: Path, monkeypatc
         await view_of(deck)
         await deck.until_text("h01 ")
         assert "● online" in deck.screen_text
-        await deck.press("r")
+        await deck.press("f5")
         await deck.until_text("h02 ")
         assert ["/src/shop"] * 2 == asked
 
 
-@pytest.mark.parametrize("key", ["r", "exclamation_mark"])
+@pytest.mark.parametrize("key", ["f5", "exclamation_mark"])
 async def test_a_read_only_app_asks_nobody(project_dir: Path, monkeypatch: pytest.MonkeyPatch, key: str) -> None:
     """A read-only app shows reports, but starts no command that could write."""
     for name in ("ask_hosts", "examine_host"):
@@ -370,10 +370,10 @@ class Programs:
         monkeypatch.setattr("subdeck.tui.terminal.handover.hand_over", hand_over)
 
 
-async def pressed_a(deck: Deck) -> None:
+async def log_in(deck: Deck) -> None:
     await view_of(deck)
     await deck.until_text("● online")
-    await deck.press("a")
+    await deck.press("L")
 
 
 async def test_going_to_a_host(project_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -382,7 +382,7 @@ async def test_going_to_a_host(project_dir: Path, monkeypatch: pytest.MonkeyPatc
     hosts = Hosts(project_dir, a_run(1), hosts=HostsSettings(ssh=("me@h07;reboot",)))
     hosts.tell(a_host(address="me@h07;reboot"))
     async with opened(hosts.engine) as deck:
-        await pressed_a(deck)
+        await log_in(deck)
         assert [("ssh", "-t", "--", "me@h07;reboot")] == programs.argvs
 
 
@@ -396,7 +396,7 @@ async def test_an_address_is_one_of_the_settings(project_dir: Path, monkeypatch:
         await deck.until_text("● online")
         assert "evil" not in deck.screen_text
         for name, key in (("h07", "up"), ("h09", "down")):
-            await deck.press(key, "a")
+            await deck.press(key, "L")
             await deck.until(
                 lambda name=name: f"{name} is reachable only through" in "".join(deck.toasts), "the reason"
             )
@@ -410,7 +410,7 @@ async def test_how_ssh_ended(project_dir: Path, monkeypatch: pytest.MonkeyPatch,
     hosts = Hosts(project_dir, a_run(1), hosts=HostsSettings(attach={"h07": "me@h07"}))
     hosts.tell(a_host(address="me@h07"))
     async with opened(hosts.engine) as deck:
-        await pressed_a(deck)
+        await log_in(deck)
         assert is_told == bool(deck.toasts)
 
 
@@ -430,7 +430,7 @@ async def test_no_way_to_a_host(
     hosts = Hosts(project_dir, a_run(1), hosts=HostsSettings(ssh=("-oProxyCommand=x", "me@h")))
     hosts.tell(a_host(address=address))
     async with opened(hosts.engine, readonly=readonly) as deck:
-        await pressed_a(deck)
+        await log_in(deck)
         await deck.until(lambda: deck.toasts, "the reason")
         assert expected in deck.toasts[0]
         assert [] == programs.argvs

@@ -11,7 +11,7 @@ from subdeck.core.errors import ContentError, SettingsError
 from subdeck.core.paths import user_settings_file
 from subdeck.tui.dialogs.reader import help_text
 from subdeck.tui.keys.actions import ACTIONS, BY_ID
-from subdeck.tui.keys.command import KeyContext
+from subdeck.tui.keys.command import PANES, KeyContext
 from subdeck.tui.keys.keymap import keymap, meanings, with_own_keys
 
 from ..fake_engine import FakeEngine, a_preset, a_run, run_id
@@ -40,7 +40,7 @@ def test_an_own_key_replaces_the_letter() -> None:
 
 def test_keys_that_everybody_expects_stay() -> None:
     """Enter, Escape and arrows keep their meaning beside an own key, in every place of the action."""
-    assert keys_of({"launch": "l"}, "launch") == {KeyContext.DECK: ["l"], KeyContext.PRESETS: ["l", "enter"]}
+    assert keys_of({"open": "l"}, "open") == {pane: ["l", "enter"] for pane in PANES}
     assert keys_of({"down": "ctrl+n"}, "down")[KeyContext.TRANSCRIPT] == ["ctrl+n", "down"]
 
 

@@ -176,9 +176,9 @@ async def test_braces_go_from_edit_to_edit() -> None:
     ]
     async with opened(an_engine(*events)) as deck:
         await deck.until_text("line 399")
-        await deck.press("3", ":previous_edit")
+        await deck.press("3", "{")
         await under_cursor(deck, "Editing file-390.py")
-        await deck.act("previous_edit")
+        await deck.press("{")
         await under_cursor(deck, "Editing file-200.py")
         await deck.press("}")
         await under_cursor(deck, "Editing file-390.py")

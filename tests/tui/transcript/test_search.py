@@ -190,15 +190,15 @@ async def test_errors_are_gone_to() -> None:
     events = [*haystack(40), ErrorReported(seq=41, ts=stamp(41), message="boom"), text(42, "on"), *haystack(40)]
     events.insert(5, ErrorReported(seq=6, ts=stamp(6), message="first"))
     async with opened(an_engine(*events)) as deck:
-        await deck.press("3", ":previous_error")
+        await deck.press("3", "(")
         await deck.until(lambda: "boom" in line_at_cursor(deck), "the last error")
-        await deck.act("previous_error")
+        await deck.press("(")
         await deck.until(lambda: "first" in line_at_cursor(deck), "the first error")
-        await deck.act("previous_error")
+        await deck.press("(")
         await deck.until(lambda: "boom" in line_at_cursor(deck), "the last error again")
         assert deck.toasts == ["No error before this one. Continued from the bottom."]
     async with opened(an_engine(*haystack())) as deck:
-        await deck.press("3", "e")
+        await deck.press("3", ")")
         await deck.until(lambda: deck.toasts == ["No error in this transcript."], "the word")
 
 
