@@ -105,6 +105,7 @@ ACTIONS = (
     "help",
     "help_on_changes",
     "help_on_comparing",
+    "help_on_detail",
     "help_on_hosts",
     "help_on_tiles",
     "higher",

@@ -85,7 +85,7 @@ class ChangesCommands(Commands):
             elif action_id in does:
                 does[action_id]()
             else:
-                self._say("Not possible between two runs. Open the changes of one run (c on the deck).")
+                self._say(f"Not possible between two runs. {self._key('changes')} on the deck opens one run's changes.")
 
         self.app.push_screen(
             ChangesScreen(

@@ -155,6 +155,11 @@ class DetailCommands(Commands):
         self._mark_seen((screen.run,))
         self.spawn(self._of(ChangesCommands).show, screen.run)
 
+    @command("help_on_detail", at(DETAIL, "?"), "help", do="screen.act('help_on_detail')")
+    def show_help(self, _: RunDetailScreen) -> None:
+        """Show the most used keys here. Press it again for all keys."""
+        self._show_help(place=DETAIL)
+
     on_page = (
         Action("open_shown", at(DETAIL, "enter"), "open", do="screen.open_shown", footer=3,
                help="Open the tab's content: the transcript on the deck, a file in your pager, the changes."),

@@ -103,7 +103,7 @@ def _places(action: Action) -> Iterator[tuple[str, str]]:
         place: " ".join(key_label(key) for key in keys) for place in KeyContext if (keys := action.keys_in(place))
     }
     if not labels:
-        yield PALETTE_ONLY, ""
+        yield (PALETTE_ONLY if action.in_palette or action.place is None else action.place), ""
     in_panes = {labels.get(pane) for pane in PANES}
     if len(in_panes) == 1 and (keys := in_panes.pop()) is not None:
         yield EVERY_PANE, keys

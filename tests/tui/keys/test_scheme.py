@@ -7,11 +7,15 @@ from collections.abc import Iterable, Iterator
 import pytest
 from msgspec.structs import replace
 from subdeck.core.config.settings import Settings
+from subdeck.tui.dialogs.reader import HelpScreen
 from subdeck.tui.keys.actions import ACTIONS, BY_ID
 from subdeck.tui.keys.command import Action, KeyContext, at
 from subdeck.tui.keys.help import key_groups
 from subdeck.tui.keys.keymap import with_own_keys
 from subdeck.tui.keys.scheme import GUARDED, PLACES, QUESTIONS, SCHEME, SEARCHES, Meaning
+
+from ..fake_engine import FakeEngine, a_run
+from ..open_deck import opened
 
 WRITES = (
     "Apply",
@@ -128,10 +132,32 @@ def test_a_view_takes_your_letter(name: str) -> None:
 
 
 def test_the_help_shows_a_replaced_default() -> None:
-    """The help of the changes marks your own key, and the default that it replaces."""
-    settings = Settings(keys={"apply_changes": "a", "merge_changes": "P"})
-    groups = key_groups(with_own_keys(settings.keys), KeyContext.CHANGES)
+    """The help of a view marks your own key, and names it at the action whose default it replaces."""
+    groups = key_groups(with_own_keys({"merge_changes": "P", "apply_file": "a"}), KeyContext.CHANGES)
     (changes,) = (group for group in groups if group.heading == KeyContext.CHANGES)
-    remarks = {row.action.id: row.remarks for row in changes.rows}
-    assert remarks["apply_changes"] == ("Your key. Default: P",)
-    assert remarks["merge_changes"] == ("Your key. Default: M",)
+    shown = {row.action.id: (row.keys, *row.remarks) for row in changes.rows}
+    assert shown["merge_changes"] == ("P", "Your key. Default: M")
+    assert shown["apply_file"] == ("a", "Your key. Default: F")
+    assert shown["apply_changes"] == ("", 'P is your key for "merge".')
+
+
+async def test_your_letter_works_in_the_changes() -> None:
+    """A letter from the settings acts in a view beside the deck, and its foot shows it."""
+    engine = FakeEngine(a_run(1, "completed"))
+    engine.settings = Settings(keys={"apply_changes": "a"})
+    async with opened(engine, readonly=True) as deck:
+        await deck.press("c")
+        await deck.until_text("a apply ")
+        await deck.press("a")
+        await deck.until_text("Not possible: the app was opened with --readonly.")
+
+
+@pytest.mark.parametrize("key", ["c", "i"])
+async def test_a_question_mark_helps_in_views(key: str) -> None:
+    """`?` shows the keys of a view, as on the deck."""
+    async with opened(FakeEngine(a_run(1, "completed"))) as deck:
+        await deck.press(key)
+        await deck.until(lambda: deck.app.screen is not deck.main, "the view")
+        await deck.press("?")
+        await deck.until(lambda: isinstance(deck.app.screen, HelpScreen), "the help")
+        await deck.until_text("Close the dialog without changing anything.")
