@@ -60,7 +60,7 @@ def test_nothing_is_written(shop: Path, home: Path, world: Path, agent: str) -> 
         app.until_shown("read-only", "ended unseen")
         for pane in "213":
             app.press(pane)
-            for key in "jknNrRsCcbdeEXxuyYMiSvDTozwtOfz<>-+= *?!@/a][":
+            for key in "jknNrRsCcbdeEXxuyYMiSvDTozwtOfz<>-+= *?!@/a][)({}PFQpLhl":
                 app.press("Space" if key == " " else key)
                 if key in QUESTIONS:
                     app.type(ESCAPE)
