@@ -125,7 +125,7 @@ async def looking_closer(deck: Deck, picture: Picture) -> None:
     await deck.press("escape", "i")
     screen = await until_screen(deck, RunDetailScreen)
     await deck.press("4")
-    await deck.until(lambda: screen._shown and screen._shown[0] is Tab.FACTS, "the facts")
+    await deck.until(lambda: screen._shown and screen._shown[0] is Tab.OVERVIEW, "the overview")
     await deck.pilot.pause()
     picture(deck.app, "detail")
     await back(deck)

@@ -84,13 +84,16 @@ DECK = b"bg: "
 TABS = {
     b"1": (b"[1 Transcript]", b"No transcript yet."),
     b"2": (b"[2 Answer]", b"Last text before the error:"),
-    b"3": (b"[3 Prompt]", b"prompt.md, "),
-    b"4": (b"[4 Overview]", b"launched by"),
-    b"5": (b"[5 Usage]", b"No usage has been reported yet."),
-    b"6": (b"[6 Files]", b"result.json"),
-    b"7": (b"[7 Events]", b"assistant_text"),
+    b"3": (b"[3 Changes]",),
+    b"4": (b"[4 Overview]", b"model_error"),
+    b"o": ("▾ Prompt".encode(), b"appended to the agent's own"),
+    b"u": (b"No usage has been reported yet.",),
+    b"f": (b"result.json",),
+    b"v": (b"assistant_text",),
 }
-"""The tabs of the detail screen by their keys, and a text of each."""
+"""The tabs of the detail screen and the sections of the overview by their keys, and a text of each."""
+SECTIONS = {"tab_prompt": "o", "tab_usage": "u", "tab_files": "f", "tab_events": "v"}
+"""The keys that the settings give to the sections."""
 
 
 def visited(app: Pty, keys: bytes, *texts: bytes) -> None:
@@ -104,7 +107,7 @@ def test_no_control_of_theirs_reaches_the_terminal(hostile: Path) -> None:
     """List, transcript in all views, search, details, dialogs, pager and saved file contain no control bytes."""
     settings = hostile.parents[1] / ".config/subdeck/config.yaml"
     settings.parent.mkdir(parents=True)
-    settings.write_text(json.dumps({"notifications": {"desktop": "osc777", "bell": True}}))
+    settings.write_text(json.dumps({"notifications": {"desktop": "osc777", "bell": True}, "app": {"keys": SECTIONS}}))
     app = Pty(SUBDECK, hostile)
     app.until(b"hostile")
     visited(app, b"3", b"follow")

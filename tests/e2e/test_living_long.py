@@ -74,10 +74,10 @@ def test_a_project_deleted(open_app: OpenApp, shop: Path, tmp_path: Path) -> Non
     launch(app, "answer The shop is fine")
     app.until_shown("✓ completed: done", "bg: 0 running / 1 total")
     app.press("i")
-    app.until_shown("7 Events")
+    app.until_shown("4 Overview")
     os.rename(shop, tmp_path / "deleted")  # for processes with an open directory, one of the same name is another one
     app.until_shown("This run was deleted")
-    app.press(*"1234567")
+    app.press(*"1234")
     app.until(lambda: back_on_deck(app), "the deck")
     app.until_shown("! missing", "bg: 0 running / 0 total")
     app.press("3", "t", "t", "t", "O", "x", "u", "r", "d")

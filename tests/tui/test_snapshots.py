@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta, tzinfo
 from pathlib import Path
@@ -136,13 +137,15 @@ async def test_the_launch_dialog(size: tuple[int, int], write_anew: bool) -> Non
 
 @pytest.mark.parametrize("size", [SMALL, LARGE])
 async def test_the_facts_of_a_run(project_dir: Path, size: tuple[int, int], write_anew: bool) -> None:
-    """The overview of a run shows its outcome in one line, the tabs and two columns."""
+    """The overview of a run shows its outcome first, then the launch, the settings and folding sections."""
     scene = Scene(project_dir, a_run(1, "failed", meta_task="check the error paths", meta_description="errors"))
     scene.write(*some_events(), ended(20, "failed", "model_error"))
     scene.end("Half of it.", RunReason.MODEL_ERROR, error_message="401 Invalid API key", ended_at=stamp(32))
+    for file in scene.run_dir.iterdir():
+        os.utime(file, (START.timestamp(), START.timestamp()))
     async with opened(scene.engine, size) as deck:
         shown = await detail_of(deck)
-        await tab(deck, shown, "4", Tab.FACTS)
+        await tab(deck, shown, "4", Tab.OVERVIEW)
         await compare(deck, "facts", write_anew)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, cast
 
@@ -15,8 +14,7 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from ...core.errors import SubdeckError
-from ...core.project.diagnosis import ago
-from ...core.run.describe import size_text, state
+from ...core.run.describe import state
 from ...core.run.snapshot import RunSnapshot
 from ...core.text.plain import one_line
 from ..feed.bridge import Bridge
@@ -27,12 +25,13 @@ from ..keys.keymap import bindings, key_of, keys_line
 from ..notices import answer_key
 from ..terminal.after_close import is_open
 from ..terminal.handover import page_file
-from ..terminal.textual_internals import DialogScreen
-from ..text.cells import cells, fit
+from ..terminal.textual_internals import DialogScreen, bind
+from ..text.cells import cells
 from ..text.format import format_error
-from ..widgets.line_view import RowList
+from ..widgets.line_view import CURSOR, RowList
+from ._overview import Overview
 from ._reader import DetailReader
-from .page import FileRow, Page, PageView, Tab, note
+from .page import Page, PageView, Section, Tab, note
 
 REFRESH_SECONDS = 1.0
 """Between two reads of an unfinished run."""
@@ -42,8 +41,6 @@ COPY_LIMIT = 2_000_000
 """Maximum number of characters to copy: terminals drop more."""
 UNREAD = Page([note("reading…")], more=True)
 """A tab's page until it is read."""
-SIZE_CELLS, AGE_CELLS = 10, 12
-"""Columns of the list of files."""
 
 
 class TabBar(Widget):
@@ -80,43 +77,6 @@ class TabBar(Widget):
         return [f"[{name}]" if tab is self._tab else f" {name}{edge}" for tab, name in named.items()]
 
 
-class FileList(RowList, can_focus=False):
-    """Name, size and age of each file; the cursor stays on its file when more appear."""
-
-    def __init__(self) -> None:
-        super().__init__(id="files")
-        self._files: tuple[FileRow, ...] = ()
-        self._now = 0.0
-
-    @property
-    def file(self) -> FileRow | None:
-        return self._files[self.cursor] if self.cursor < len(self._files) else None
-
-    def show_files(self, files: tuple[FileRow, ...]) -> None:
-        here = self.file
-        self._files, self._now = files, time.time()
-        self.cursor = next((row for row, file in enumerate(files) if here and file.name == here.name), 0)
-        self.set_height()
-        self.refresh()
-
-    @property
-    def row_count(self) -> int:
-        return len(self._files)
-
-    def empty_lines(self) -> list[str]:
-        return ["No files."]
-
-    def row_segments(self, row: int, width: int) -> list[tuple[str, str]]:
-        file = self._files[row]
-        name = fit(one_line(file.name, 500), max(8, width - SIZE_CELLS - AGE_CELLS - 1))
-        size, age = size_text(file.size), f"{ago(self._now - file.modified)} ago"
-        return [
-            (name, ""),
-            (fit(size, SIZE_CELLS, right=True), ""),
-            (fit(age, AGE_CELLS, right=True), "row-list--muted"),
-        ]
-
-
 class RunDetailScreen(DialogScreen[bool]):
     """Returns True to show the run's transcript on the deck."""
 
@@ -131,19 +91,31 @@ class RunDetailScreen(DialogScreen[bool]):
         current: Callable[[str], RunSnapshot | None],
         act: Callable[[RunDetailScreen, str], None],
         actions: Sequence[Action],
-        tab: Tab | None = None,
+        place: Tab | Section | None = None,
     ) -> None:
-        """Show a run in `tab`, or in the tab that suits its state; `current` returns the deck's snapshot of a run, None
-        once it was deleted, and `act` does the actions that are not about a tab.
+        """Show a run in a tab, at a section of its overview, or by default in the tab that suits its state.
+
+        `current` returns the deck's snapshot of a run, None once it was deleted, and `act` does the actions that are
+        not about a tab.
         """
         super().__init__()
+        for action in actions:
+            if action.place is KeyContext.DETAIL:  # it has no default key
+                for key in action.keys_in(KeyContext.DETAIL):
+                    bind(self, key, action.command, action.name)
         self._bridge = bridge
         self.run = run
         """The shown run; changed by this screen only."""
         self._current = current
         self._act = act
         self._actions = actions
-        self._tab = tab or (Tab.ANSWER if run.has_ended else Tab.TRANSCRIPT)
+        self._tab = place if isinstance(place, Tab) else Tab.ANSWER if run.has_ended else Tab.TRANSCRIPT
+        self._folds: dict[Section, bool] = {}
+        """Your choices in the overview, for all runs: whether a section is unfolded."""
+        self._target: Section | None = None
+        """The section to go to as soon as it is read."""
+        if isinstance(place, Section):
+            self._tab, self._target, self._folds[place] = Tab.OVERVIEW, place, True
         self._reader = self._reader_of(run)
         self._page = UNREAD
         self._shown: tuple[Tab, RunSnapshot] | None = None
@@ -164,16 +136,19 @@ class RunDetailScreen(DialogScreen[bool]):
             yield Static("", id="why")
             yield TabBar(keys, self._tab)
             yield PageView()
-            yield FileList()
+            yield Overview()
             yield Static("", id="detail-keys", classes="muted")
 
     def show_run(self, run: RunSnapshot) -> None:
-        """Show another run in the same tab."""
+        """Show another run in the same tab, and in the same section of the overview."""
+        overview = self.query_one(Overview)
+        if overview.block:
+            self._target = overview.block.section
         self.run, self._page, self._shown, self._gone = run, UNREAD, None, False
         self._reader = self._reader_of(run)
         self.query_one("#run-id", Static).update(run.run_id)
         self.query_one("#why", Static).update("")
-        self.query_one(FileList).show_files(())
+        overview.show_blocks(())
         self.query_one(PageView).show_page(UNREAD, is_new_tab=True)
         self._show_title()
         self._reading.ask()
@@ -188,7 +163,7 @@ class RunDetailScreen(DialogScreen[bool]):
     # --- reading -------------------------------------------------------------------------------------------------
 
     def _tick(self) -> None:
-        """Read again what may have changed: an unfinished run, and the ages of files."""
+        """Read an unfinished run again."""
         run = self._current(self.run.run_id)
         if run is None:
             self._gone = True
@@ -196,17 +171,16 @@ class RunDetailScreen(DialogScreen[bool]):
             return
         if self._gone:
             self._gone, self._shown = False, None
-        over = run.has_ended and self._shown == (self._tab, run)
-        if not over or self._tab is Tab.FILES:
+        if not run.has_ended or self._shown != (self._tab, run):
             self._reading.ask()
 
     async def _read(self) -> None:
         self.run = run = self._current(self.run.run_id) or self.run
         tab = self._tab
-        # The page itself is not laid out while the files are shown instead.
-        width = max(1, self.size.width - MARGIN)
+        # A view is not laid out while another one is shown instead.
+        width = max(1, self.size.width - MARGIN - (len(CURSOR) if tab is Tab.OVERVIEW else 0))
         try:
-            why, page = await self._bridge.read(self._reader.read, run, tab, width)
+            why, page = await self._bridge.read(self._reader.read, run, tab, width, dict(self._folds))
         except (SubdeckError, OSError) as error:
             if is_open(self):
                 self.query_one("#why", Static).update(Content(f"! Cannot read this: {format_error(error)}"))
@@ -224,10 +198,19 @@ class RunDetailScreen(DialogScreen[bool]):
         self._page = page
         self._show_title()
         self.query_one("#why", Static).update(Content(why))
-        if tab is Tab.FILES:
-            self.query_one(FileList).show_files(page.files)
+        if tab is Tab.OVERVIEW:
+            self._show_overview(page)
         else:
             self.query_one(PageView).show_page(page, is_new_tab=is_new_tab)
+
+    def _show_overview(self, page: Page) -> None:
+        overview = self.query_one(Overview)
+        overview.show_blocks(page.blocks)
+        target = self._target
+        is_unfolded = next((block.is_unfolded for block in page.blocks if block.key == target), None)
+        if target and is_unfolded is not None and is_unfolded == self._folds.get(target, is_unfolded):
+            self._target = None
+            self.call_after_refresh(overview.go_to, target, at_end=True)
 
     def _show_title(self) -> None:
         run = self.run
@@ -247,9 +230,8 @@ class RunDetailScreen(DialogScreen[bool]):
         self.query_one("#detail-keys", Static).update(Content(text))
 
     def _show_views(self) -> None:
-        files = self._tab is Tab.FILES
-        self.query_one(FileList).display = files
-        self.query_one(PageView).display = not files
+        self.query_one(Overview).display = self._tab is Tab.OVERVIEW
+        self.query_one(PageView).display = self._tab is not Tab.OVERVIEW
 
     @on(Resize)
     def fit_width(self) -> None:
@@ -258,53 +240,75 @@ class RunDetailScreen(DialogScreen[bool]):
     # --- actions -------------------------------------------------------------------------------------------------
 
     def action_show_tab(self, name: str) -> None:
+        """Show a tab; in the overview, go back to the section's heading, and from there to the top."""
         tab = Tab(name)
         if tab is self._tab:
+            if tab is Tab.OVERVIEW:
+                self.query_one(Overview).go_back()
             return
         self._tab, self._page = tab, UNREAD
         self.query_one(TabBar).show_tab(tab)
         self._show_views()
         self._reading.ask()
 
+    def _show_section(self, section: Section) -> None:
+        """Unfold a section of the overview and go to it."""
+        self._folds[section], self._target = True, section
+        if self._tab is Tab.OVERVIEW:
+            self._reading.ask()
+        else:
+            self.action_show_tab(Tab.OVERVIEW)
+
     def action_turn(self, step: int) -> None:
         tabs = list(Tab)
         self.action_show_tab(tabs[(tabs.index(self._tab) + step) % len(tabs)])
 
     def action_move(self, where: str) -> None:
-        if self._tab is Tab.FILES:
-            self.query_one(FileList).action_move(where)
+        if self._tab is Tab.OVERVIEW:
+            self.query_one(Overview).action_move(where)
         else:
             self.query_one(PageView).move(where)
 
+    @on(RowList.Chosen)
     def action_open_shown(self) -> None:
+        block = self.query_one(Overview).block if self._tab is Tab.OVERVIEW else None
+        path = block.path if block else self._page.path
         if self._tab is Tab.TRANSCRIPT:
             self.dismiss(True)
-            return
-        if self._tab is Tab.CHANGES:
+        elif self._tab is Tab.CHANGES:
             self._act(self, "changes")
-            return
-        file = self.query_one(FileList).file if self._tab is Tab.FILES else None
-        path = file.path if file else self._page.path
-        if not path:
+        elif block and block.section and block.is_unfolded:
+            self._folds[block.section] = False
+            self._reading.ask()
+        elif block and block.section and block.is_unfolded is False:
+            self._show_section(block.section)
+        elif not path:
             self._say("No file to open.")
         elif problem := page_file(cast("App[Any]", self.app), path):
             self._say(problem, error=True)
 
     def action_copy_shown(self) -> None:
-        file = self.query_one(FileList).file
-        if self._tab is Tab.FILES:
-            text, what = (file.path, "the path") if file else ("", "")
-        else:
-            text, what = self._page.copy[:COPY_LIMIT], f"the {self._tab.label}"
-        if not text:
-            is_unread = self._page.more and self._tab is not Tab.FILES
-            self._say(f"Still reading the {self._tab.label}." if is_unread else "Nothing to copy.")
+        block = self.query_one(Overview).block if self._tab is Tab.OVERVIEW else None
+        text, what = self._page.copy, f"the {self._tab.label}"
+        if block:
+            text, what = (block.path, "the path") if block.path and not block.copy else (block.copy, block.what)
+        if block and block.is_unfolded is False:
+            self._say("Unfold this section to copy it.")
             return
-        self.app.copy_to_clipboard(text)
+        if not text:
+            self._say(f"Still reading {what}." if self._page.more and what else "Nothing to copy.")
+            return
+        self.app.copy_to_clipboard(text[:COPY_LIMIT])
         self._say(f"Copied {what}: {one_line(text, 60)}")
 
     def action_act(self, action_id: str) -> None:
-        self._act(self, action_id)
+        """Do an action for the shown run: show something of it here, or leave it to the commands."""
+        if action_id == "changes" and self._tab is not Tab.CHANGES:
+            self.action_show_tab(Tab.CHANGES)
+        elif (name := action_id.removeprefix("tab_")) in tuple(Section):
+            self._show_section(Section(name))
+        else:
+            self._act(self, action_id)
 
     def action_cancel(self) -> None:
         self.dismiss(False)

@@ -9,7 +9,19 @@ from msgspec.structs import replace
 from ...core.run.model import RunnerKind
 from ..changes.commands import ChangesCommands
 from ..commands import Commands
-from ..keys.command import DECK, TRANSCRIPT, Action, KeyContext, Method, action_of, at, command, moves, needs_run
+from ..keys.command import (
+    DECK,
+    TRANSCRIPT,
+    Action,
+    KeyContext,
+    Method,
+    action_of,
+    at,
+    command,
+    moves,
+    needs_run,
+    unbound,
+)
 from ..runs.commands import RunCommands, RunListCommands
 from ..talk.commands import TalkCommands
 
@@ -18,21 +30,16 @@ if TYPE_CHECKING:
 
     from ...core.run.snapshot import RunSnapshot
     from ._screen import RunDetailScreen
-    from .page import Tab
+    from .page import Section, Tab
 
 DETAIL = KeyContext.DETAIL
 _TABS = {
-    "transcript": "Show the end of the transcript.",
-    "answer": "Show the answer, or the text so far.",
-    "prompt": "Show the prompt that the agent received, and its system prompt.",
-    "facts": "Show how the run was launched, its settings and its result.",
-    "usage": "Show the tokens and cost of each message.",
-    "files": "List the run's files.",
-    "events": "Show the latest events as stored in the file.",
-    "changes": "Show the run's changes, other runs in the same directory, and the check result.",
+    "transcript": ("transcript", "Show the end of the transcript."),
+    "answer": ("answer", "Show the answer, or the text so far."),
+    "changes": ("changes", "Show the run's changes, other runs in the same directory, and the check result."),
+    "facts": ("overview", "Show status, check, cost, changes and model, the settings, and all details in sections."),
 }
-_TAB_LABELS = {"facts": "overview"}
-"""Tabs whose label differs from their id."""
+"""By id: label and help."""
 
 
 def _in_detail(method: Callable[..., object], key: str, rank: int, *, after: str = "") -> Callable[[Method], Method]:
@@ -57,15 +64,24 @@ class DetailCommands(Commands):
     opens = (".page",)
 
     @command("detail", at(DECK, "i"), "detail", needs=needs_run, footer=13)
-    async def show(self, run: RunSnapshot, tab: Tab | None = None) -> None:
-        """Show the highlighted run's details: state, answer, prompt, overview, usage, files."""
+    async def show(self, run: RunSnapshot, place: Tab | Section | None = None) -> None:
+        """Show the highlighted run's details: transcript, answer, changes and overview."""
         from ._screen import RunDetailScreen
 
         deck = self._deck
-        screen = RunDetailScreen(self._bridge, run, deck.run_store.get, self._act, deck.actions, tab)
+        screen = RunDetailScreen(self._bridge, run, deck.run_store.get, self._act, deck.actions, place)
         if await self.app.push_screen_wait(screen):
             deck.runs.select(screen.run.run_id)
             deck.panes.zoom(TRANSCRIPT)
+
+    @command("tab_prompt", unbound(DETAIL), "prompt", "Show the prompt and system prompt.", needs_run, args=("prompt",))
+    @command("tab_usage", unbound(DETAIL), "usage", "Show the usage of each message.", needs_run, args=("usage",))
+    @command("tab_files", unbound(DETAIL), "files", "List the run's files.", needs_run, args=("files",))
+    @command("tab_events", unbound(DETAIL), "events", "Show the latest events, as stored.", needs_run, args=("events",))
+    async def show_section(self, run: RunSnapshot, name: str) -> None:
+        from .page import Section
+
+        await self.show(run, Section(name))
 
     def _act(self, screen: RunDetailScreen, action_id: str) -> None:
         """Do the action of a key in the details; it moves the deck's cursor to the shown run."""
@@ -79,9 +95,8 @@ class DetailCommands(Commands):
             screen.show_run(other)
 
     to_tabs = (
-        *(Action(f"tab_{name}", at(DETAIL, str(number)), _TAB_LABELS.get(name, name), sentence,
-                 do=f"screen.show_tab('{name}')")
-          for number, (name, sentence) in enumerate(_TABS.items(), start=1)),
+        *(Action(f"tab_{name}", at(DETAIL, str(number)), label, sentence, do=f"screen.show_tab('{name}')")
+          for number, (name, (label, sentence)) in enumerate(_TABS.items(), start=1)),
         Action("next_tab", at(DETAIL, "right", "l", "tab"), "next tab", "Go to the next tab.", do="screen.turn(1)"),
         Action("previous_tab", at(DETAIL, "left", "h", "shift+tab"), "previous tab", "Go to the previous tab.",
                do="screen.turn(-1)"),
@@ -151,7 +166,7 @@ class DetailCommands(Commands):
 
     @_in_detail(ChangesCommands.show, "c", 8, after="changes")
     def show_changes(self, screen: RunDetailScreen) -> None:
-        """Review this run's changes."""
+        """Show this run's changes. Press it again to review, apply or merge them."""
         self._mark_seen((screen.run,))
         self.spawn(self._of(ChangesCommands).show, screen.run)
 
@@ -162,8 +177,8 @@ class DetailCommands(Commands):
 
     on_page = (
         Action("open_shown", at(DETAIL, "enter"), "open", do="screen.open_shown", footer=3,
-               help="Open the tab's content: the transcript on the deck, a file in your pager, the changes."),
+               help="Open the transcript on the deck, a file in your pager or the changes. Fold or unfold a section."),
         Action("copy_shown", at(DETAIL, "y"), "copy", do="screen.copy_shown", footer=4,
-               help="Copy the tab's content, or the highlighted file's path."),
+               help="Copy the tab's or section's content, or the highlighted file's path."),
         *moves((DETAIL,), "screen.move", "detail_"),
     )  # fmt: skip

@@ -20,6 +20,8 @@ Part = tuple[str, str]
 Row = Strip | tuple[Part, ...]
 
 
+INDENT = 2
+"""Cells before the content of an unfolded section."""
 LONGEST_RENDERED = 200_000
 """Longer markdown is shown unrendered: this many characters take about a second, in a thread."""
 
@@ -27,24 +29,40 @@ LONGEST_RENDERED = 200_000
 class Tab(StrEnum):
     TRANSCRIPT = "transcript"
     ANSWER = "answer"
-    PROMPT = "prompt"
-    FACTS = "facts"
-    USAGE = "usage"
-    FILES = "files"
-    EVENTS = "events"
     CHANGES = "changes"
+    OVERVIEW = "facts"
+    """The id of its action: settings may have it."""
 
     @property
     def label(self) -> str:
-        return "overview" if self is Tab.FACTS else self.value
+        return self.name.lower()
 
 
-class FileRow(Struct, frozen=True):
-    name: str
-    path: str
-    size: int
-    modified: float
-    """Seconds since the epoch."""
+class Section(StrEnum):
+    """A part of the overview that folds."""
+
+    PROMPT = "prompt"
+    USAGE = "usage"
+    FILES = "files"
+    EVENTS = "events"
+
+
+class Block(Struct, frozen=True):
+    """Rows of the overview with the same content to open and copy."""
+
+    key: str
+    """Identifies it from one read to the next."""
+    rows: Sequence[Row]
+    section: Section | None = None
+    is_unfolded: bool | None = None
+    """Whether the section is unfolded, for its heading; None for other rows."""
+    follows: bool = False
+    """Whether its end is shown first and followed, for a growing file."""
+    what: str = ""
+    """Names the text to copy: `the prompt`."""
+    copy: str = ""
+    path: str = ""
+    """The file to open; its path is copied if there is no text."""
 
 
 class Page(Struct, frozen=True):
@@ -57,7 +75,8 @@ class Page(Struct, frozen=True):
     """The file to open."""
     more: bool = False
     """Whether more is to be read."""
-    files: tuple[FileRow, ...] = ()
+    blocks: tuple[Block, ...] = ()
+    """The content of the overview, which has no `rows`."""
 
 
 def text_rows(text: str, width: int, style: str = "") -> list[Row]:

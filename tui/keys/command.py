@@ -181,7 +181,8 @@ class Action(Struct, frozen=True):
 
     @property
     def in_palette(self) -> bool:
-        return not self.do and any(place in (KeyContext.DECK, *PANES, KeyContext.REQUEST) for place in self.places)
+        of_deck = (KeyContext.DECK, *PANES, KeyContext.REQUEST, KeyContext.DETAIL)
+        return not self.do and any(place in of_deck for place in self.places)
 
 
 def at(place: KeyContext, *keys: str) -> Keys:

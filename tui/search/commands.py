@@ -44,7 +44,7 @@ class SearchCommands(Commands):
     def _open(self, chosen: tuple[HitRow, Query] | None) -> None:
         """Show a hit in its place: in the transcript, or in the details of its run."""
         from ...core.search.scan import Place
-        from ..detail.page import Tab
+        from ..detail.page import Section, Tab
 
         if chosen is None:
             return
@@ -57,8 +57,8 @@ class SearchCommands(Commands):
         self._deck.runs.select(run_id)
         self._deck.show_highlighted()
         if hit.offset is None:
-            tabs = {Place.TASK: Tab.PROMPT, Place.ANSWER: Tab.ANSWER}
-            self.spawn(self._of(DetailCommands).show, run, tabs.get(hit.place))
+            places = {Place.TASK: Section.PROMPT, Place.ANSWER: Tab.ANSWER}
+            self.spawn(self._of(DetailCommands).show, run, places.get(hit.place))
             return
         self._deck.panes.go_to(TRANSCRIPT)
         self._deck.transcript.set_view(View.READABLE)

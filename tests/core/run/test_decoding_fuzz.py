@@ -130,7 +130,7 @@ def test_records(place: Path, content: bytes) -> None:
     shown = [
         describe.state(run), describe.elapsed(run, NOW), describe.doing(run), describe.tokens(run.usage.tokens),
         explain(run, Evidence(result=result, stop=stop), NOW), describe.limits_words(meta.limits),
-        *(part[0] for row in facts_rows(run, meta, result, runner, NOW, 80) for part in row),
+        *(part[0] for rows in facts_rows(run, meta, result, runner, NOW, 80) for row in rows for part in row),
         *run_markdown(run, EventTail(f"{where}/none"), result),
     ]  # fmt: skip
     is_plain(*shown)

@@ -33,7 +33,7 @@ async def test_neighbours() -> None:
             await deck.press(key)
             seen.append(screen.run.run_id)
         assert seen == [run_id(number) for number in (4, 2, 1, 1, 2)]
-        assert screen._tab is Tab.FACTS
+        assert screen._tab is Tab.OVERVIEW
         await deck.until(lambda: run_id(2) in deck.screen_text, "the id of the run that is shown")
         await deck.press("escape")
         assert deck.main.runs.selected == run_id(2)

@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Sequence
-from datetime import datetime
 from pathlib import Path
 
 import pytest
 from subdeck.core import paths
 from subdeck.core.paths import Project
 from subdeck.core.run import artifacts
-from subdeck.core.run.events import AssistantText, Event, RunStarted, ToolCall, UsageReported, encode_event
-from subdeck.core.run.model import RunReason, Tools, Usage
+from subdeck.core.run.events import AssistantText, Event, RunStarted, ToolCall, encode_event
+from subdeck.core.run.model import RunReason
 from subdeck.core.run.snapshot import RunSnapshot
-from subdeck.tui.detail import _screen as run_detail
 from subdeck.tui.detail._screen import RunDetailScreen
-from subdeck.tui.detail.page import Page, PageView, Tab
+from subdeck.tui.detail.page import PageView, Section, Tab, plain_text
 
-from tests.factories import make_finished, make_meta, make_result
+from tests.factories import make_result
 
 from ..deck.test_hostile_text import HOSTILE, raw_controls
-from ..fake_engine import FakeEngine, a_run, run_id, stamp
+from ..fake_engine import FakeEngine, a_run, stamp
 from ..open_deck import Deck, opened
 
 
@@ -73,6 +70,23 @@ async def tab(deck: Deck, screen: RunDetailScreen, key: str, name: Tab) -> None:
     await deck.pilot.pause()
 
 
+async def unfolded(deck: Deck, screen: RunDetailScreen, section: Section) -> None:
+    """Go to a section of the overview, unfolded and read."""
+    screen.action_act(f"tab_{section}")
+    await deck.until(lambda: section in shown_sections(screen) and screen._shown, f"the section {section}")
+    await deck.pilot.pause()
+
+
+def shown_sections(screen: RunDetailScreen) -> set[Section | None]:
+    """Return the sections of the overview that are unfolded."""
+    return {block.section for block in screen._page.blocks if block.is_unfolded}
+
+
+def overview_text(screen: RunDetailScreen) -> str:
+    """Return the whole overview, including what is not on the screen."""
+    return plain_text(row for block in screen._page.blocks for row in block.rows)
+
+
 async def test_why_a_run_is_not_done(going: Scene) -> None:
     """The line at the top follows the run: the reason for waiting, then the outcome."""
     going.write(
@@ -90,7 +104,7 @@ async def test_why_a_run_is_not_done(going: Scene) -> None:
 
 
 async def test_keys_go_through_the_tabs(over: Scene) -> None:
-    """1 to 8 open the tabs, left, right and tab go round, escape goes back to the deck."""
+    """1 to 4 open the tabs, left, right and tab go round, escape goes back to the deck."""
     async with opened(over.engine, (80, 24)) as deck:
         screen = await detail_of(deck)
         assert "[2 Answer]" in deck.screen_text
@@ -98,9 +112,9 @@ async def test_keys_go_through_the_tabs(over: Scene) -> None:
             await tab(deck, screen, str(number), name) if name is not Tab.ANSWER else await deck.press("2")
             assert f"[{number} {name.label.capitalize()}]" in deck.screen_text
         await tab(deck, screen, "right", Tab.TRANSCRIPT)
-        await tab(deck, screen, "left", Tab.CHANGES)
+        await tab(deck, screen, "left", Tab.OVERVIEW)
         await tab(deck, screen, "tab", Tab.TRANSCRIPT)
-        await tab(deck, screen, "shift+tab", Tab.CHANGES)
+        await tab(deck, screen, "shift+tab", Tab.OVERVIEW)
         await deck.pilot.click("TabBar", offset=(3, 0))
         await deck.until(lambda: screen._tab is Tab.TRANSCRIPT, "the clicked tab")
         await deck.press("escape")
@@ -149,137 +163,6 @@ async def test_a_huge_answer_is_shown_as_it_is(project_dir: Path) -> None:
         await deck.until_text("**bold** words")
         await deck.press("G")
         await deck.until(lambda: deck.app.screen.query_one("#page").scroll_offset.y > 19_000, "the end")
-
-
-async def test_prompt_and_system_prompt(over: Scene) -> None:
-    """Each attempt's prompt is shown, and the system prompt with the way it was combined."""
-    for name, text in (
-        ("prompt.md", "the task\n" * 3),
-        ("prompt-2.md", "once more"),
-        ("system-prompt.md", "Be brief."),
-    ):
-        (over.run_dir / name).write_text(text)
-    async with opened(over.engine, (80, 24)) as deck:
-        screen = await detail_of(deck)
-        await tab(deck, screen, "3", Tab.PROMPT)
-        for text in (
-            "prompt.md, 27 B",
-            "the task",
-            "prompt-2.md",
-            "once more",
-            "appended to the agent's own",
-            "Be brief.",
-        ):
-            assert text in deck.screen_text
-        await deck.press("y")
-        assert deck.app.clipboard == "the task\n" * 3
-
-
-async def test_facts_in_two_columns(project_dir: Path) -> None:
-    """Launch settings and outcome are shown in words."""
-    project = Project(str(project_dir))
-    meta = make_meta(
-        run_id(1),
-        preset="reviewer",
-        preset_path="/p/reviewer.md",
-        requested_model="@smart",
-        resolved_model="a/b",
-        thinking="high",
-        tools=Tools("deny", ("read",), warnings=("write is not offered",)),
-        warnings=("timeout was lowered",),
-    )
-    make_finished(project, meta, exit_code=0, usage=Usage(input=1200, output=34, cost=0.5, turns=2, tool_uses=1))
-    engine = FakeEngine(a_run(1, "completed"))
-    engine.project = project
-    async with opened(engine, (120, 60)) as deck:
-        screen = await detail_of(deck)
-        await tab(deck, screen, "4", Tab.FACTS)
-        shown = [" ".join(line.split()) for line in deck.screen_text.split("\n")]
-        for line in (
-            "preset reviewer (adhoc)", "preset file /p/reviewer.md", "model requested @smart", "model used a/b",
-            "thinking high", "tools all except the denied tools", "tools available read",
-            "tools dropped write is not offered",
-            "warnings timeout was lowered", "status completed: done", "exit code 0",
-            "usage 1,234 tokens in 2 turns, 1 tool call, $0.5000",
-        ):  # fmt: skip
-            assert line in shown
-
-
-def used(number: int) -> UsageReported:
-    return UsageReported(
-        seq=number, ts=stamp(number), input=1000 * number, output=number, cache_read=0, cache_write=7, cost=0.01,
-        model="a/b", stop_reason="stop",
-    )  # fmt: skip
-
-
-async def test_usage_by_turn(over: Scene) -> None:
-    """A row for each message, figures at the right, the sums above."""
-    async with opened(over.engine, (120, 30)) as deck:
-        screen = await detail_of(deck)
-        await tab(deck, screen, "5", Tab.USAGE)
-        assert "No usage has been reported yet." in deck.screen_text
-        over.write(used(1), used(2))
-        await tab(deck, screen, "4", Tab.FACTS)
-        await tab(deck, screen, "5", Tab.USAGE)
-        rows = [line for line in deck.screen_text.split("\n") if "$" in line]
-        assert [row.split()[:3] for row in rows] == [["all", "3,000", "3"], ["1", *row_of(1)], ["2", *row_of(2)]]
-        assert len({line.index("$0.0") for line in rows}) == 1
-
-
-def row_of(number: int) -> Sequence[str]:
-    return (f"{datetime.fromisoformat(stamp(number)).astimezone():%H:%M:%S}", f"{number},000")
-
-
-async def test_a_big_record_is_read_in_pieces(over: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    """While usage is being read the tab shows its progress, and then all rows."""
-    monkeypatch.setattr("subdeck.core.run.fold.PIECE", 300_000)
-    over.write(*(used(number) for number in range(1, 9001)))
-    shown: list[str] = []
-    show = RunDetailScreen._show
-
-    def watch(screen: RunDetailScreen, tab: Tab, why: str, page: Page, run: RunSnapshot) -> None:
-        show(screen, tab, why, page, run)
-        shown.append(str(page.rows[0]) if page.more else "")
-        if page.more and tab is Tab.USAGE:
-            screen.action_copy_shown()
-
-    monkeypatch.setattr(RunDetailScreen, "_show", watch)
-    async with opened(over.engine, (120, 30)) as deck:
-        screen = await detail_of(deck)
-        await tab(deck, screen, "5", Tab.USAGE)
-        assert any("reading… " in row for row in shown)
-        await deck.until_text("(the newest 5,000 of 9,000 messages)")
-        assert set(deck.toasts) == {"Still reading the usage."}
-
-
-async def test_files(over: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each file has name, size and age; y copies the path, Enter shows the file in the pager."""
-    (over.run_dir / "a [bold]odd\x1b[2J name").write_text("x" * 5000)
-    (over.run_dir / "pipe").mkdir()
-    opened_paths: list[str] = []
-    monkeypatch.setattr(run_detail, "page_file", lambda app, path: opened_paths.append(path) or "")
-    async with opened(over.engine, (80, 24)) as deck:
-        screen = await detail_of(deck)
-        await tab(deck, screen, "6", Tab.FILES)
-        assert "a [bold]odd name" in deck.screen_text
-        assert "4.9 KB" in deck.screen_text and "s ago" in deck.screen_text
-        assert "pipe" not in deck.screen_text
-        await deck.press("j", "y", "enter")
-        assert deck.app.clipboard == str(over.run_dir / "result.json")
-        assert opened_paths == [str(over.run_dir / "result.json")]
-        assert raw_controls(deck) == []
-
-
-async def test_a_pager_that_is_not_there(over: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If a file cannot be opened, the reason is shown and the screen stays."""
-    monkeypatch.setattr(run_detail, "page_file", lambda app, path: "No pager found")
-    async with opened(over.engine, (80, 24)) as deck:
-        screen = await detail_of(deck)
-        await deck.press("enter")
-        await deck.until(lambda: "No file to open." in deck.toasts, "the refusal")
-        await tab(deck, screen, "6", Tab.FILES)
-        await deck.press("enter")
-        await deck.until(lambda: "No pager found" in deck.toasts, "the problem")
 
 
 async def test_the_transcript_opens_on_the_deck(over: Scene) -> None:
@@ -337,13 +220,17 @@ async def test_a_run_without_files(project_dir: Path) -> None:
         assert "No answer." in deck.screen_text
         for key, name, text in (
             ("1", Tab.TRANSCRIPT, "No transcript yet."),
-            ("3", Tab.PROMPT, "prompt.md is missing"),
-            ("6", Tab.FILES, "No files."),
-            ("7", Tab.EVENTS, "No events yet."),
+            ("3", Tab.CHANGES, "This run's changes are unknown."),
+            ("4", Tab.OVERVIEW, "unknown"),
         ):
             await tab(deck, screen, key, name)
             assert text in deck.screen_text
-        await deck.press("y")
+        assert "▸ Events  0 B" in overview_text(screen)
+        for section in Section:
+            await unfolded(deck, screen, section)
+        for text in ("prompt.md is missing", "No usage has been reported yet.", "No files.", "No events yet."):
+            assert text in overview_text(screen)
+        await deck.press("j", "y")
         await deck.until(lambda: "Nothing to copy." in deck.toasts, "the refusal")
 
 
@@ -359,8 +246,11 @@ async def test_hostile_texts(project_dir: Path, text: str) -> None:
     async with opened(scene.engine, (80, 24)) as deck:
         screen = await detail_of(deck)
         assert raw_controls(deck) == []
-        for key, name in zip("12345678", Tab, strict=True):
+        for key, name in zip("1234", Tab, strict=True):
             await tab(deck, screen, key, name) if name is not screen._tab else None
+            assert raw_controls(deck) == []
+        for section in Section:
+            await unfolded(deck, screen, section)
             assert raw_controls(deck) == []
         assert deck.app.is_running
 
@@ -371,7 +261,7 @@ async def test_it_fits_a_tiny_terminal(over: Scene) -> None:
         await detail_of(deck)
         await deck.pilot.resize_terminal(20, 5)
         await deck.pilot.pause()
-        await deck.press("4", "6", "2")
+        await deck.press("4", "enter", "j", "2")
         await deck.pilot.resize_terminal(80, 24)
         await deck.until_text("auth.py is the place")
 
@@ -390,5 +280,5 @@ def test_nothing_is_started_by_looking(project_dir: Path, monkeypatch: pytest.Mo
     scene.write(RunStarted(seq=1, ts=stamp(1), pid=1, child_pid=2, attempt=1, max_attempts=1))
     reader = DetailReader(scene.engine.project, scene.run.run_id)
     for tab in Tab:
-        why, _ = reader.read(scene.run, tab, 80)
+        why, _ = reader.read(scene.run, tab, 80, dict.fromkeys(Section, True))
         assert why

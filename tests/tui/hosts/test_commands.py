@@ -118,7 +118,8 @@ DAY = 24 * 3600.0
 
 def facts_of(run: RunSnapshot, lease: float = DAY) -> str:
     """Return the overview of a run in one line."""
-    return " ".join(plain_text(facts_rows(run, run.meta, None, None, NOW, 100, lease=lease)).split())
+    first, last = facts_rows(run, run.meta, None, None, NOW, 100, lease=lease)
+    return " ".join(plain_text([*first, *last]).split())
 
 
 def away(heard: datetime) -> RunSnapshot:

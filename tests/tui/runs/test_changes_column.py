@@ -102,9 +102,9 @@ async def test_detail_opens_the_differences() -> None:
     async with opened(FakeEngine(a_run(1, "completed", changes=SOME)), (80, 24)) as deck:
         await deck.press("i")
         await deck.until(lambda: isinstance(deck.app.screen, RunDetailScreen), "the detail screen")
-        await deck.press("8")
+        await deck.press("3")
         await deck.until_text("Changes  2 files +12 −3")
-        assert " 1 Transcript 2 Answer 3 Prompt 4 Overview 5 Usage 6 Files 7 Events[8 Changes]" in deck.screen_text
+        assert " 1 Transcript  2 Answer [3 Changes] 4 Overview" in deck.screen_text
         await deck.press("enter")
         await deck.until(lambda: isinstance(deck.app.screen, ChangesScreen), "the changes")
         await deck.press("escape")

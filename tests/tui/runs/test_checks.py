@@ -65,7 +65,7 @@ def test_facts() -> None:
     """The verdict is shown with the end of the output."""
     meta = make_meta(check="tests")
     result = make_result(meta.run_id, check=CheckResult("tests", 2, 14.0, "2 failed"))
-    rows = facts_rows(make_snapshot(meta), meta, result, None, datetime.now(UTC), 80)
+    rows, _ = facts_rows(make_snapshot(meta), meta, result, None, datetime.now(UTC), 80)
     text = "\n".join("".join(part[0] for part in row) for row in rows)
     assert "tests ✗ exit code 2 after 0:14" in text
     assert "2 failed" in text

@@ -148,7 +148,8 @@ async def test_hit_in_the_task_opens_the_prompt() -> None:
         await search(deck, "nadel")
         await found(deck, "1 hit in 1 run")
         await deck.press("enter")
-        await deck.until_text("[3 Prompt]")
+        await deck.until_text("▾ Prompt")
+        assert "[4 Overview]" in deck.screen_text
 
 
 async def test_filter_searches_the_files_for_a_text() -> None:
