@@ -40,8 +40,8 @@ LABEL = 16
 """Cells of the left column."""
 VALUE = 2000
 """Characters of one value."""
-REASON = 300
-"""Characters of the reason for a status."""
+REASON, ACTIVITY = 300, 100
+"""Characters of the reason of an end, and of the activity of a running run."""
 
 Facts = Iterator[tuple[str, str]]
 """Labels with their values; a label without a value is not shown."""
@@ -117,7 +117,7 @@ def _status(run: RunSnapshot) -> str:
     glyph, _, word = state(run).partition(" ")
     end = run.end
     if end is None or run.is_left_alone or run.elsewhere or end.late:
-        activity = doing(run, REASON)
+        activity = doing(run, ACTIVITY)
         return f"{glyph} {activity if activity.startswith(word) else f'{word} · {activity}'}"
     reason = REASONS[end.reason]
     message = "" if end.status is RunStatus.COMPLETED else one_line(end.message, REASON)
@@ -146,12 +146,13 @@ def _changes(run: RunSnapshot, meta: RunMeta, changes: Changes | None) -> str:
     """Return the changes, and where they are: in a worktree they can be applied, in the directory they are."""
     if changes is None:
         return "unknown" if run.has_ended else "not known yet"
-    words = changes.words if run.has_ended else f"{changes.words} so far"
-    if changes.is_nothing:
-        return words
-    if branch := meta.worktree.branch if meta.worktree else run.branch:
-        return f"{words} · on branch {one_line(branch, 100)}"
-    return f"{words} · in {short_path(meta.cwd)}"
+    figures, *remarks = [changes.words] if changes.shared else changes.words.split("; ")
+    if not run.has_ended:
+        figures += " so far"
+    branch = meta.worktree.branch if meta.worktree else run.branch
+    if changes.files:
+        figures += f" · on branch {one_line(branch, 100)}" if branch else f" · in {short_path(meta.cwd)}"
+    return "; ".join((figures, *remarks))
 
 
 def _result(run: RunSnapshot, result: RunResult | None) -> Facts:

@@ -57,6 +57,12 @@ class Overview(RowList, can_focus=False):
         at_end = here.follows and offset == len(here.rows) - 1
         return start + (last if at_end else min(offset, last))
 
+    def action_move(self, where: str) -> None:
+        """Move the cursor; a page scrolls, as in a text."""
+        if where in ("page_down", "page_up"):
+            self.scroll_to(y=self.target_row(where, self.scroll_offset.y, self.max_scroll_y), animate=False)
+        super().action_move(where)
+
     def go_to(self, section: Section | None, *, at_end: bool = False) -> None:
         """Move the cursor to the heading of a section, or to the top for None; with `at_end`, to the end of a section
         that follows a growing file.

@@ -241,8 +241,7 @@ class RowList(LineView, can_focus=True, inherit_bindings=False):
             # In reverse video dim or coloured text is unreadable.
             if component and not style.reverse:
                 colour = self.style_of(component)
-                style += Style(
-                    color=colour.color, dim=colour.dim, bold=colour.bold
-                )  # the background belongs to the row
+                # The background belongs to the row.
+                style += Style(color=colour.color, dim=colour.dim, bold=colour.bold)
             self._cell_styles[here, component] = style
         return style

@@ -11,7 +11,7 @@ import pytest
 from subdeck.core import paths
 from subdeck.core.config.settings import Settings
 from subdeck.core.paths import Project
-from subdeck.core.run.changes import ChangedFile, Changes, CheckResult, FileStatus, WorktreePlan
+from subdeck.core.run.changes import ChangedFile, Changes, ChangesSource, CheckResult, FileStatus, WorktreePlan
 from subdeck.core.run.events import AssistantText, UsageReported
 from subdeck.core.run.model import Limits, RunReason, Tools, Usage
 from subdeck.core.run.snapshot import Checking, RunSnapshot
@@ -82,6 +82,11 @@ def test_what_comes_first_of_other_runs() -> None:
     assert cost.startswith("cost $0.2500 of $1.00 · 0 tokens")
     assert changes == "changes not known yet"
     assert first_lines(running, known=Changes())[3] == "changes nothing so far"
+    noted = Changes(files=2, source=ChangesSource.TOOLS, note="only those of its tools are known")
+    assert first_lines(running, known=noted)[3].startswith("changes 2 files so far · in /")
+    assert first_lines(running, known=noted)[3].endswith("; only those of its tools are known")
+    unknown = Changes(note="not recorded: git is not on PATH")
+    assert first_lines(failed, known=unknown)[3] == "changes not recorded: git is not on PATH"
     checked = a_run(2, checking=Checking("tests", stamp(3)))
     assert first_lines(checked)[1].startswith("check checking: tests ")
 
@@ -328,6 +333,19 @@ async def test_a_pager_that_is_not_there(over: Scene, monkeypatch: pytest.Monkey
         await unfolded(deck, screen, Section.FILES)
         await deck.press("j", "enter")
         await deck.until(lambda: "No pager found" in deck.toasts, "the problem")
+
+
+async def test_a_page_scrolls(over: Scene) -> None:
+    """Page Down shows the next page at once, with the cursor in it."""
+    async with opened(over.engine, (80, 24)) as deck:
+        screen = await detail_of(deck)
+        await tab(deck, screen, "4", Tab.OVERVIEW)
+        overview = screen.query_one(Overview)
+        await deck.press("pagedown")
+        assert overview.scroll_offset.y == min(overview.rows_height - 1, overview.max_scroll_y) > 0
+        assert overview.cursor >= overview.scroll_offset.y
+        await deck.press("pageup")
+        assert (overview.cursor, overview.scroll_offset.y) == (0, 0)
 
 
 async def test_the_end_of_the_events_is_followed(project_dir: Path) -> None:
