@@ -13,10 +13,11 @@ from msgspec.structs import replace
 from ..agent_kinds import KINDS
 from ..errors import ContentError, SettingsError, nearest, nearest_of
 from ..paths import Project, user_settings_file
+from ..run.limits import LIMITS, Limits
 from .host_settings import HostsSettings
 from .renamed import repeated
 from .settings import PresetDir, SettingFault, Settings
-from .values import ProjectMay, Setting, is_blank, read_value, unexpected, without_none
+from .values import OF_UNIT, ProjectMay, Setting, is_blank, read_value, unexpected, without_none
 from .yaml_tree import Fields, Node, RepeatedKey, Text, parse_mapping, read_text
 
 # --- the keys --------------------------------------------------------------------------------------------------------
@@ -37,7 +38,11 @@ class Key(Struct, frozen=True):
 
 def _keys(struct: type[Struct], prefix: str = "") -> Iterator[tuple[str, Key]]:
     for name, hint in struct.__annotations__.items():
-        if struct is Settings and isinstance(hint, type):
+        if struct is Limits:
+            limit = LIMITS[name]
+            setting = Setting(limit.setting, limit.example, ProjectMay.LOWERS)
+            yield prefix + name, Key(OF_UNIT[limit.unit], setting, prefix + name)
+        elif struct is Settings and isinstance(hint, type):
             yield from _keys(hint, f"{name}.")
         elif hasattr(hint, "__metadata__"):
             *notes, setting = hint.__metadata__

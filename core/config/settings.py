@@ -16,7 +16,8 @@ from msgspec.structs import astuple
 
 from ..agent_kinds import KINDS
 from ..errors import SettingsError
-from ..run.model import Limits, LogCaps, Permissions, RunnerKind, WorktreeFrom
+from ..run.limits import Limits
+from ..run.model import LogCaps, Permissions, RunnerKind, WorktreeFrom
 from . import _app_names
 from .host_settings import HostsSettings
 from .values import (
@@ -113,24 +114,6 @@ class TmuxSettings(Struct, frozen=True):
     socket: Annotated[Socket, Setting("Name of the private tmux server.", key="advanced.tmux_socket", is_rare=True)] = (
         "subdeck"
     )
-
-
-class LimitSettings(Limits, frozen=True):
-    timeout: Annotated[
-        Duration | None, Setting("Stop a run after this time. Presets can only lower it.", "30m", _LOWERS)
-    ] = None
-    max_turns: Annotated[Count | None, Setting("Stop a run after this many model turns.", "100", _LOWERS)] = None
-    stall: Annotated[
-        Duration | None,
-        Setting("Stop a run if its agent is idle for this long while no tool is running.", "10m", _LOWERS),
-    ] = None
-    budget: Annotated[Dollars | None, Setting("Stop a run after it has spent this many dollars.", "2.50", _LOWERS)] = (
-        None
-    )
-    max_tokens: Annotated[
-        Count | None,
-        Setting("Stop a run after it has used this many tokens, cache tokens included.", "5000000", _LOWERS),
-    ] = None
 
 
 class PriceSettings(Struct, frozen=True):
@@ -345,7 +328,8 @@ class Settings(Struct, frozen=True, kw_only=True):
             "{tests: [make, test], types: [npx, tsc, --noEmit]}",
         ),
     ] = {}
-    limits: LimitSettings = LimitSettings()
+    limits: Limits = Limits()
+    """Declared in `run.limits`."""
     worktree: Annotated[
         Begins,
         Setting(

@@ -17,6 +17,7 @@ from msgspec import Meta, Struct
 
 from ..errors import ContentError, UsageError
 from ..run.enumerations import MOST_SECONDS, WorktreeFrom
+from ..run.limits import Unit
 from ..text.decoder import UNDECODABLE, fit
 from ..text.plain import one_line
 from .yaml_tree import Fields, Items, Node, Text
@@ -193,6 +194,8 @@ Duration = Annotated[
     ),
 ]
 """Seconds; `90`, `90s`, `10m`, `1.5h`."""
+OF_UNIT: dict[Unit, Any] = {Unit.SECONDS: Duration, Unit.DOLLARS: Dollars, Unit.COUNT: Count}
+"""The kind of a limit's values."""
 
 
 def read_value(key: str, kind: Any, node: Node) -> Any:

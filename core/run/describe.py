@@ -11,7 +11,8 @@ from ..paths import EVENTS
 from ..text.plain import one_line, shortened
 from ..text.visible import recounted
 from .changes import CheckResult
-from .model import Limits, Permissions, PromptMode, RunReason, RunStatus, Usage, WaitsFor, newer_schema
+from .limits import LIMITS, Limits, Unit
+from .model import Permissions, PromptMode, RunReason, RunStatus, Usage, WaitsFor, newer_schema
 from .placement import PlaceState
 from .prices import dollars
 from .requests import request_line
@@ -441,14 +442,20 @@ def unreadable_lines(count: int) -> str:
 
 def limits_words(limits: Limits) -> str:
     """`timeout 30:00, 100 turns, stall 10:00, budget $0.50`; empty without limits."""
-    said = (
-        "" if limits.timeout is None else f"timeout {clock(limits.timeout)}",
-        "" if limits.max_turns is None else f"{limits.max_turns} turn{'' if limits.max_turns == 1 else 's'}",
-        "" if limits.stall is None else f"stall {clock(limits.stall)}",
-        "" if limits.budget is None else f"budget {dollars(limits.budget)}",
-        "" if limits.max_tokens is None else f"{limits.max_tokens:,} tokens",
+    values = ((LIMITS[name], value) for name, value in asdict(limits).items() if value is not None)
+    return ", ".join(
+        limit.words.format(_amount(limit.unit, value), s="" if value == 1 else "s") for limit, value in values
     )
-    return ", ".join(filter(None, said))
+
+
+def _amount(unit: Unit, value: float) -> float | str:
+    match unit:
+        case Unit.SECONDS:
+            return clock(value)
+        case Unit.DOLLARS:
+            return dollars(value)
+        case Unit.COUNT:
+            return value
 
 
 def undelivered_words(count: int) -> str:

@@ -35,7 +35,8 @@ from .enumerations import (
     Whole as Whole,
     WorktreeFrom as WorktreeFrom,
 )
-from .prices import Price, dollars
+from .limits import Limits as Limits, Usage as Usage
+from .prices import Price
 
 SCHEMA_VERSION = 1
 """Schema of the records that this version writes, and the newest that it reads."""
@@ -84,54 +85,6 @@ class Tools(Struct, frozen=True, rename="camel", omit_defaults=True):
     """Tools that the agent must not offer; only without `resolved`."""
     starts_servers: bool = True
     """Whether the agent may start the MCP servers that its user has set up for it."""
-
-
-class Usage(Struct, frozen=True, rename="camel"):
-    """Sums over a run; tokens, and cost in dollars."""
-
-    input: Whole = 0
-    output: Whole = 0
-    cache_read: Whole = 0
-    cache_write: Whole = 0
-    cost: Cost = 0.0
-    turns: Whole = 0
-    tool_uses: Whole = 0
-    unpriced: Whole = 0
-    """Tokens without a reported price: not in `cost`."""
-    estimated: Cost = 0.0
-    """The part of `cost` from the user's table, until the agent reports its own."""
-    uncounted: Whole = 0
-    """Messages whose tokens the agent did not fully report: the sums are too low."""
-
-    @property
-    def tokens(self) -> int:
-        return self.input + self.output + self.cache_read + self.cache_write
-
-
-class Limits(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """Limits that end a run from outside; None means no limit."""
-
-    timeout: Period | None = None
-    """Seconds."""
-    max_turns: Whole | None = None
-    stall: Period | None = None
-    """Seconds without a byte from the agent while no tool runs."""
-    budget: Cost | None = None
-    """Dollars."""
-    max_tokens: Whole | None = None
-    """Of all kinds: input, output and cache."""
-
-    def is_overspent(self, used: Usage) -> bool:
-        """Return whether the run has used up its dollars or its tokens."""
-        return (self.budget is not None and used.cost >= self.budget) or (
-            self.max_tokens is not None and used.tokens >= self.max_tokens
-        )
-
-    def spent_words(self, used: Usage) -> str:
-        """`spent $0.52 of $0.50`, `used 1,204 of 1,000 tokens`; for the limit that is used up."""
-        if self.budget is not None and used.cost >= self.budget:
-            return f"spent {dollars(used.cost)} of {dollars(self.budget)}"
-        return f"used {used.tokens:,} of {self.max_tokens or 0:,} tokens"
 
 
 class Permissions(Struct, frozen=True, omit_defaults=True):

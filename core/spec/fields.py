@@ -3,7 +3,7 @@
 Annotations are evaluated here, as in `run.model`.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from enum import Enum
 from functools import cache
 from typing import Annotated, Any, Literal, get_type_hints
@@ -14,9 +14,9 @@ from ..agent_kinds import KINDS
 from ..config.host_settings import HostName, Needs
 from ..config.settings import AgentName, PermissionSettings
 from ..config.values import (
+    OF_UNIT,
     Begins,
     Count,
-    Dollars,
     Duration,
     Name,
     Rules,
@@ -28,7 +28,9 @@ from ..config.values import (
     without_none,
 )
 from ..models.catalog import LEVELS
-from ..run.model import Limits, Permissions, PromptMode, RunnerKind, WorktreeFrom
+from ..run.inputs import Argument, Option
+from ..run.limits import LIMITS, Limit, Limits
+from ..run.model import Permissions, PromptMode, RunnerKind, WorktreeFrom
 
 
 class Merge(Enum):
@@ -40,29 +42,6 @@ class Merge(Enum):
     """Like NEAREST, but never above the settings' value."""
     ALL = "all"
     """The values of all layers together."""
-
-
-class Option(Struct, frozen=True):
-    """A field's command-line option."""
-
-    flag: str
-    metavar: str
-    meaning: str
-    is_list: bool = False
-    """Whether it may be repeated."""
-
-
-class Argument(Struct, frozen=True):
-    """A field's argument in a parent agent's tool call."""
-
-    name: str
-    meaning: str
-    type: str = "string"
-    """JSON type of its values: `string`, `number`, `integer` or `boolean`; `amounts` for an object of numbers."""
-    parse: Callable[[Any], Any] = lambda value: value
-    """Converts a JSON value to the field's value."""
-    is_of_hosts: bool = False
-    """Whether it exists only if the operator has hosts."""
 
 
 class Field(Struct, frozen=True):
@@ -115,8 +94,8 @@ PERMISSIONS = Annotated[
 ]
 
 
-class RunSpec(Struct, frozen=True, kw_only=True):
-    """One layer's fields; omitted fields have their defaults.
+class RunSpec(Limits, frozen=True, kw_only=True):
+    """One layer's fields, the limits included; omitted fields have their defaults.
 
     `Preset` and `RunRequest` are layers with additional fields. All layers together give a `ResolvedSpec`.
     """
@@ -321,56 +300,6 @@ class RunSpec(Struct, frozen=True, kw_only=True):
         ),
     ] = None
     """Whether it works in a worktree, and what the worktree starts from."""
-    timeout: Annotated[
-        Duration | None,
-        Field(
-            "Stop the run after this time: seconds, or 90s, 10m, 2h.",
-            setting="limits.timeout",
-            merge=Merge.LOWEST,
-        ),
-    ] = None
-    """Seconds."""
-    max_turns: Annotated[
-        Count | None,
-        Field(
-            "Stop the run after this many model turns.",
-            setting="limits.max_turns",
-            merge=Merge.LOWEST,
-        ),
-    ] = None
-    budget: Annotated[
-        Dollars | None,
-        Field(
-            "Stop the run after it has spent this many dollars.",
-            setting="limits.budget",
-            merge=Merge.LOWEST,
-            option=Option("--budget", "DOLLARS", "Stop the run after this many dollars."),
-            argument=Argument(
-                "budget", "Stop the subagent after this many dollars; can only lower the limit.", "number"
-            ),
-        ),
-    ] = None
-    max_tokens: Annotated[
-        Count | None,
-        Field(
-            "Stop the run after it has used this many tokens, cache tokens included.",
-            setting="limits.max_tokens",
-            merge=Merge.LOWEST,
-            option=Option("--max-tokens", "N", "Stop the run after this many tokens."),
-            argument=Argument(
-                "maxTokens", "Stop the subagent after this many tokens; can only lower the limit.", "integer", int
-            ),
-        ),
-    ] = None
-    stall: Annotated[
-        Duration | None,
-        Field(
-            "Stop the run if the agent is idle for this long while no tool is running.",
-            setting="limits.stall",
-            merge=Merge.LOWEST,
-        ),
-    ] = None
-    """Seconds."""
 
     @property
     def limits(self) -> Limits:
@@ -380,8 +309,10 @@ class RunSpec(Struct, frozen=True, kw_only=True):
 
 @cache
 def table() -> Mapping[str, Field]:
-    """Return the fields by attribute name."""
-    return {name: _field(hint) for name, hint in get_type_hints(RunSpec, include_extras=True).items()}
+    """Return the fields by attribute name, the limits last."""
+    hints = get_type_hints(RunSpec, include_extras=True)
+    fields = {name: _field(hint) for name, hint in hints.items() if name not in LIMITS}
+    return fields | {name: _of_limit(name, limit) for name, limit in LIMITS.items()}
 
 
 def _field(hint: Any) -> Field:
@@ -391,3 +322,14 @@ def _field(hint: Any) -> Field:
     kind, *others = hint.__origin__, *(each for each in hint.__metadata__ if not isinstance(each, Field))
     whole = Annotated[kind, *others] if others else kind  # pyright: ignore[reportInvalidTypeForm]
     return structs.replace(field, kind=without_none(whole))
+
+
+def _of_limit(name: str, limit: Limit) -> Field:
+    return Field(
+        limit.meaning,
+        kind=OF_UNIT[limit.unit],
+        setting=f"limits.{name}",
+        merge=Merge.LOWEST,
+        option=limit.option,
+        argument=limit.argument,
+    )

@@ -23,6 +23,8 @@ NOUNS = {
         "run.changes",
         "run.events",
         "run.enumerations",
+        "run.inputs",
+        "run.limits",
         "run.model",
         "run.placement",
         "run.prices",

@@ -22,7 +22,6 @@ from subdeck.core.config.files import (
 from subdeck.core.config.settings import (
     AgentSettings,
     Inheritance,
-    LimitSettings,
     Logs,
     Notifications,
     PermissionSettings,
@@ -35,6 +34,7 @@ from subdeck.core.config.workspace import load_settings
 from subdeck.core.engine import Engine
 from subdeck.core.errors import SettingsError
 from subdeck.core.paths import Project
+from subdeck.core.run.limits import Limits
 from subdeck.core.run.model import LauncherKind, LogCaps
 
 
@@ -134,7 +134,7 @@ retention: {days: 14, keep: 100, max_mb: 500.5}
         max_parallel=8,
         max_running=20,
         grace_seconds=0.5,
-        limits=LimitSettings(timeout=600, max_turns=30, stall=90.5),
+        limits=Limits(timeout=600, max_turns=30, stall=90.5),
         logs=Logs(stdout_mb=1, stderr_mb=0.5),
         theme="nord",
         keys={"stop": "ctrl+x", "launch": "n,enter"},
@@ -461,8 +461,8 @@ def test_what_a_project_may_not_set(project: Project, project_file: Path, user_f
         ("max_parallel: 4", "max_parallel: 2", Settings(max_parallel=2)),
         ("", "max_parallel: 3", Settings(max_parallel=3)),
         ("", "max_running: 9", Settings(max_running=9)),
-        ("limits: {timeout: 60}", "limits: {timeout: 30}", Settings(limits=LimitSettings(timeout=30))),
-        ("limits: {timeout: 60}", "limits: {stall: 5}", Settings(limits=LimitSettings(timeout=60, stall=5))),
+        ("limits: {timeout: 60}", "limits: {timeout: 30}", Settings(limits=Limits(timeout=30))),
+        ("limits: {timeout: 60}", "limits: {stall: 5}", Settings(limits=Limits(timeout=60, stall=5))),
         ("max_attempts: 5", "max_attempts: 2", Settings(max_attempts=2)),
         ("", "logs: {stdout_mb: 1}", Settings(logs=Logs(stdout_mb=1))),
         ("reply_timeout: 5m", "reply_timeout: 1m", Settings(reply_timeout=60)),
@@ -493,7 +493,7 @@ def test_a_project_lowers_caps(
             "limits: {timeout: 60}",
             "limits.timeout",
             "limits: {timeout: 61}",
-            Settings(limits=LimitSettings(timeout=60)),
+            Settings(limits=Limits(timeout=60)),
         ),
         ("", "logs.stdout_mb", "logs: {stdout_mb: 65}", Settings()),
     ],

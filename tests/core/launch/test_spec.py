@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 from msgspec import structs
-from subdeck.core.config.settings import LimitSettings, PermissionSettings, Settings
+from subdeck.core.config.files import KEYS
+from subdeck.core.config.settings import PermissionSettings, Settings
+from subdeck.core.run.limits import LIMITS, Limits
 from subdeck.core.run.model import Permissions, PromptMode, WorktreeFrom
 from subdeck.core.spec.fields import Merge, RunSpec, table
 from subdeck.core.spec.layers import Layer, origin_words, resolve
@@ -49,6 +51,12 @@ def test_every_field_is_tried_here() -> None:
     assert list(SET) == list(table())
 
 
+def test_every_limit_is_described() -> None:
+    """Each limit has an entry in the table that settings, presets and the app are made from."""
+    assert sorted(Limits.__struct_fields__) == sorted(LIMITS)
+    assert all(f"limits.{name}" in KEYS and Merge.LOWEST is table()[name].merge for name in LIMITS)
+
+
 @pytest.mark.parametrize("name", SET)
 def test_a_preset_decides(name: str) -> None:
     """A preset's value applies if the call has none, even over the settings."""
@@ -72,7 +80,7 @@ def test_the_settings_decide(name: str) -> None:
     settings = Settings()
     *section, key = table()[name].setting.split(".")
     if section:
-        settings = structs.replace(settings, limits=LimitSettings(**{key: SET[name]}))
+        settings = structs.replace(settings, limits=Limits(**{key: SET[name]}))
     elif name == "permissions":
         settings = structs.replace(settings, permissions=PermissionSettings(deny=SET[name].deny))
     else:
@@ -109,7 +117,7 @@ def test_a_call_may_raise_a_limit_but_not_above_the_settings() -> None:
     assert (2.0, Layer.CALL) == ((spec := resolve(call, preset, Settings())).budget, spec.origin("budget"))
     spec = resolve(call, preset, Settings(), only_lowers=True)
     assert (1.0, Layer.PRESET) == (spec.budget, spec.origin("budget"))
-    spec = resolve(call, preset, Settings(limits=LimitSettings(budget=0.5)))
+    spec = resolve(call, preset, Settings(limits=Limits(budget=0.5)))
     assert (0.5, Layer.SETTINGS) == (spec.budget, spec.origin("budget"))
     assert ("budget 2 of the call is above the 0.5 of the settings, so the setting applies",) == spec.warnings
 
