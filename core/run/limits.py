@@ -81,7 +81,7 @@ class Limit(Struct, frozen=True, kw_only=True):
     words: str
     """Template for a line: `{}` stands for the value, `{s}` for the ending of a plural."""
     label: str = ""
-    """Label in the launch dialog; empty: the dialog does not ask for it."""
+    """Label in the launch dialog, for dollars and counts; empty: the dialog does not ask for it."""
     option: Option | None = None
     argument: Argument | None = None
 

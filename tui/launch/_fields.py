@@ -14,6 +14,7 @@ from textual.widget import Widget
 from textual.widgets import Button, Input, Static, TextArea
 
 from ...core.errors import AgentUnavailable, ModelError, RunnerUnavailable, SubdeckError
+from ...core.run.limits import Unit
 from ...core.run.model import RunnerKind, WorktreeFrom
 from ...core.run.prices import dollars
 from ...core.text.plain import one_line, plain
@@ -25,7 +26,7 @@ from ._form import LaunchForm
 from ._inputs import CountInput, HostInput, PathInput
 from ._memory import LastValues
 from ._start import LaunchFacts
-from ._values import COPIES, PREVIOUS, LaunchValues, SaveAs
+from ._values import ASKED_LIMITS, COPIES, PREVIOUS, LaunchValues, SaveAs, field_name
 
 if TYPE_CHECKING:
     from ...core.agents.installed import KnownAgent
@@ -45,9 +46,8 @@ FIELDS = (
         "needs",
         "worktree",
         "check",
-        "budget",
-        "max-tokens",
     ),
+    *map(field_name, ASKED_LIMITS),
     *("tools", "save"),
 )
 """Fields that can show a problem beside them; most are the `where` of their errors."""
@@ -129,7 +129,7 @@ class LaunchFields(VerticalScroll, can_focus=False):
         if form.checks:
             chosen = Choice((NO_CHECK, *form.checks), first.check or NO_CHECK, name="check")
             yield Field("Check", chosen, name="check")
-        yield from self._budget(first)
+        yield from self._limits(first)
         with Horizontal(classes="field", id="last"):
             yield Note(name="last-note", classes="muted")
             yield Button("reset to defaults", id="defaults", compact=True)
@@ -145,17 +145,25 @@ class LaunchFields(VerticalScroll, can_focus=False):
         yield Note(name="notes")
         yield Problem(name=f"{REST}-problem")
 
-    def _budget(self, first: LaunchValues) -> Iterator[Widget]:
-        """Yield the budget fields; the other limits are only shown."""
-        usual = self.form.usual_limits
-        most = "no limit" if usual.budget is None else dollars(usual.budget)
-        tokens = "no limit" if usual.max_tokens is None else f"{usual.max_tokens:,}"
-        amount = Input(first.budget, id="budget", compact=True, restrict=r"\$?[0-9,]*\.?[0-9]*", placeholder=most)
-        count = Input(first.max_tokens, id="max-tokens", compact=True, restrict=r"[0-9_,]*", placeholder=tokens)
-        amount.max_length = count.max_length = 14
-        label = Static("dollars   Tokens", classes="muted", id="tokens-label")
-        yield Field("Budget", amount, label, count, name="budget")
-        yield Problem(name="max-tokens-problem")
+    def _limits(self, first: LaunchValues) -> Iterator[Widget]:
+        """Yield the fields of limits, two in a row; the other limits are only shown."""
+        names = [*ASKED_LIMITS]
+        for name, *others in (names[at : at + 2] for at in range(0, len(names), 2)):
+            limit = ASKED_LIMITS[name]
+            unit = ["dollars"] if limit.unit is Unit.DOLLARS else []
+            label = "   ".join((*unit, *(ASKED_LIMITS[other].label for other in others)))
+            beside = (Static(label, classes="muted limit-label"), *(self._limit(other, first) for other in others))
+            yield Field(limit.label, self._limit(name, first), *beside, name=field_name(name))
+            yield from (Problem(name=f"{field_name(other)}-problem") for other in others)
+
+    def _limit(self, name: str, first: LaunchValues) -> Input:
+        usual, is_dollars = getattr(self.form.usual_limits, name), ASKED_LIMITS[name].unit is Unit.DOLLARS
+        shown = "no limit" if usual is None else dollars(usual) if is_dollars else f"{usual:,}"
+        allowed = r"\$?[0-9,]*\.?[0-9]*" if is_dollars else r"[0-9_,]*"
+        return Input(
+            first.limits.get(name, ""),
+            id=field_name(name), classes="limit", compact=True, restrict=allowed, placeholder=shown, max_length=14,
+        )  # fmt: skip
 
     def _adhoc(self, first: LaunchValues) -> Iterator[Widget]:
         hint = "read, grep, find, ls · none · empty: agent default"
@@ -211,8 +219,7 @@ class LaunchFields(VerticalScroll, can_focus=False):
             previous=self._written("previous") != AS_WRITTEN,
             worktree=WORKTREES.get(self._written("worktree"), WorktreeFrom.NONE),
             check="" if (check := self._written("check")) == NO_CHECK else check,
-            budget=self._written("budget"),
-            max_tokens=self._written("max-tokens"),
+            limits={name: written for name in ASKED_LIMITS if (written := self._written(field_name(name)))},
             save_as=save_as,
         )
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
 
 from ...core.errors import UsageError
+from ...core.run.limits import Unit
 from ...core.run.model import RunnerKind, WorktreeFrom
 from ...core.run.outcome import INSTRUCTION
 from ...core.spec.fields import RunSpec
@@ -19,11 +20,13 @@ from ...core.text.plain import one_line, plain
 from ..text.format import short_path
 from ._memory import ADHOC, LastValues
 from ._values import (
+    ASKED_LIMITS,
     COPIES,
     PREVIOUS,
     LaunchValues,
     asked_model,
     asked_tools,
+    field_name,
     tool_names,
     worktree_of,
     written_amount,
@@ -139,15 +142,19 @@ class LaunchForm:
             needs=written_needs(meta.needs),
             worktree=worktree_of(meta),
             check=one_line(meta.check, 64),
-            budget=self._other_than_usual(meta, "budget"),
-            max_tokens=self._other_than_usual(meta, "max_tokens"),
+            limits=self._limits_of(meta),
             tools=asked_tools(meta) if self.preset is None else "",
             previous=not again or PREVIOUS not in task,
         )
 
-    def _other_than_usual(self, meta: RunMeta, name: str) -> str:
-        limit = getattr(meta.limits, name)
-        return "" if limit == getattr(self.usual_limits, name) else written_amount(limit)
+    def _limits_of(self, meta: RunMeta) -> dict[str, str]:
+        """Return the limits of a run that differ from the usual ones, as typed text."""
+        limits = {name: getattr(meta.limits, name) for name in ASKED_LIMITS}
+        return {
+            name: written_amount(value)
+            for name, value in limits.items()
+            if value not in (None, getattr(self.usual_limits, name))
+        }
 
     # --- subject -------------------------------------------------------------------------------------------------
 
@@ -405,6 +412,7 @@ class LaunchForm:
 
     def request(self, values: LaunchValues) -> RunRequest:
         model = values.model.strip()
+        limits: dict[str, Any] = {name: values.limit(name) for name in ASKED_LIMITS}
         request = RunRequest(
             task=values.task,
             preset=self.preset.name if self.preset else None,
@@ -418,8 +426,7 @@ class LaunchForm:
             check=None if values.check == self._usual_check else values.check,
             tools=tool_names(values.tools) if self.preset is None else None,
             prompt=self._prompt if values.prompt == self.first.prompt else values.prompt,
-            budget=values.dollars,
-            max_tokens=values.tokens,
+            **limits,
         )
         if self._run is None:
             return request
@@ -479,10 +486,10 @@ class LaunchForm:
                 _ = values.needed
             except UsageError as error:
                 problems.append(error)
-        if values.dollars == 0:
-            problems.append(UsageError("Budget: enter an amount above 0, such as 0.50", where="budget"))
-        if values.tokens == 0:
-            problems.append(UsageError("Tokens: enter a number above 0", where="max-tokens"))
+        for name, limit in ASKED_LIMITS.items():
+            if values.limit(name) == 0:
+                expected = "an amount above 0, such as 0.50" if limit.unit is Unit.DOLLARS else "a number above 0"
+                problems.append(UsageError(f"{limit.label}: enter {expected}", where=field_name(name)))
         return tuple(problems)
 
     def _cwd(self, written: str) -> str | None:

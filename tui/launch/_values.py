@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from ...core.config.host_settings import read_needs
+from ...core.run.limits import LIMITS, Unit
 from ...core.run.model import PresetSource, RunnerKind, WorktreeFrom
 from ...core.run.outcome import FINALIZE_TOOL
 from ...core.spec.request import RunRequest
@@ -22,6 +23,8 @@ PREVIOUS = "{previous}"
 """In a task: the answer of an earlier run."""
 COPIES = 16
 """Maximum number of runs in one launch."""
+ASKED_LIMITS = {name: limit for name, limit in LIMITS.items() if limit.label}
+"""The limits that are fields of the dialog."""
 NO_TOOLS = "none"
 """In the tools field: a run without tools."""
 
@@ -59,28 +62,20 @@ class LaunchValues(Struct, frozen=True, kw_only=True):
     """Its starting point."""
     check: str = ""
     """Name of the check after the run; empty for none."""
-    budget: str = ""
-    """Dollars; empty for the preset's or settings' value, as with the tokens."""
-    max_tokens: str = ""
+    limits: dict[str, str] = {}
+    """By field; without a field its value is the preset's or the settings'."""
     save_as: SaveAs | None = None
 
-    @property
-    def dollars(self) -> float | None:
-        """The typed budget; None if empty, 0 if invalid."""
-        if not self.budget.strip():
+    def limit(self, name: str) -> float | None:
+        """Return a typed limit; None if empty, 0 if invalid."""
+        written = self.limits.get(name, "").strip()
+        if not written:
             return None
-        written = self.budget.strip().removeprefix("$").replace(",", "")
-        is_amount = written.replace(".", "", 1).isdecimal() and written.isascii() and len(written) < 16
-        return float(written) if is_amount else 0.0
-
-    @property
-    def tokens(self) -> int | None:
-        """The typed number of tokens; None if empty, 0 if invalid."""
-        if not self.max_tokens.strip():
-            return None
-        written = self.max_tokens.strip().replace(",", "").replace("_", "")
-        is_number = written.isdecimal() and written.isascii() and len(written) < 16
-        return int(written) if is_number else 0
+        if LIMITS[name].unit is Unit.DOLLARS:
+            written = written.removeprefix("$").replace(",", "")
+            return float(written) if _is_number(written.replace(".", "", 1)) else 0.0
+        written = written.replace(",", "").replace("_", "")
+        return int(written) if _is_number(written) else 0
 
     @property
     def is_remote(self) -> bool:
@@ -97,6 +92,10 @@ class LaunchValues(Struct, frozen=True, kw_only=True):
         written = self.copies.strip() or "1"
         count = int(written) if written.isdecimal() and len(written) < 10 else 0
         return count if count <= COPIES else 0
+
+
+def _is_number(text: str) -> bool:
+    return text.isdecimal() and text.isascii() and len(text) < 16
 
 
 def tool_names(written: str) -> tuple[str, ...] | None:
@@ -123,13 +122,17 @@ def request_again(run: RunSnapshot) -> RunRequest:
         tools=meta.tools.resolved if adhoc else None,
         rerun=meta.run_id,
         check=meta.check,
-        budget=meta.limits.budget,
-        max_tokens=meta.limits.max_tokens,
+        **{name: getattr(meta.limits, name) for name in ASKED_LIMITS},
     )
 
 
+def field_name(limit: str) -> str:
+    """Return the name of a limit's field in the dialog."""
+    return limit.replace("_", "-")
+
+
 def written_amount(amount: float | None) -> str:
-    """Return dollars or tokens as typed text; empty for none."""
+    """Return a limit as typed text; empty for none."""
     return "" if amount is None else f"{amount:.15g}"
 
 

@@ -88,8 +88,8 @@ async def test_a_budget_is_asked_for_where_it_is_written() -> None:
 )
 def test_amounts_as_they_are_written(written: Any, dollars: float | None, tokens: int | None, wrong: list[str]) -> None:
     """An amount that is not above zero is reported beside its field."""
-    values = LaunchValues(task="t", **written)
-    assert (dollars, tokens) == (values.dollars, values.tokens)
+    values = LaunchValues(task="t", limits=written)
+    assert (dollars, tokens) == (values.limit("budget"), values.limit("max_tokens"))
     assert wrong == [problem.where for problem in LaunchForm(None, Settings(), "/p").problems(values)]
 
 

@@ -90,7 +90,7 @@ async def test_a_rerun_keeps_its_budget() -> None:
     assert (0.5, 2_000_000) == (request_again(run).budget, request_again(run).max_tokens)
     async with opened(FakeEngine(run)) as deck:
         dialog = await dialog_of(deck, "R")
-        assert ("0.5", "2000000") == (dialog._fields.values.budget, dialog._fields.values.max_tokens)
+        assert {"budget": "0.5", "max_tokens": "2000000"} == dialog._fields.values.limits
         assert (0.5, 2_000_000) == (request_of(dialog).budget, request_of(dialog).max_tokens)
 
 
