@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -13,7 +14,7 @@ from ..engine import Engine
 from ..errors import SubdeckError, UsageError, not_for_agents
 from ..run.describe import ago
 from ..text.plain import one_line
-from ..work.operation import APPLY, COMMIT, DISCARD, MERGE, SAVE, SQUASH, Plan
+from ..work.operation import APPLY, DISCARD, MERGE, OPERATIONS, SAVE, SQUASH, Operation, Plan
 from ._command import Document, check_can_ask, command, preface
 from ._options import run_argument, snapshot_of
 from .output import Output, note
@@ -31,6 +32,36 @@ UNASKED_HINT = "add --yes, or --dry-run to see what would be done"
 
 yes_option = click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 dry_run_option = click.option("--dry-run", is_flag=True, help="Only show what would be done.")
+message_option = click.option("-m", "--message", default="", help="Commit message.")
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def _operation_options(command_name: str) -> Callable[[Function], Function]:
+    """Add the options of a command: a flag for each further operation, and the options that all operations have.
+
+    The function gets the flags as keyword arguments, for `_chosen`.
+    """
+    operations = [one for one in OPERATIONS if one.command == command_name]
+    choices = (click.option(one.option, is_flag=True, help=one.option_help) for one in operations if one.option)
+    message = [message_option] if any(one.takes_message for one in operations) else []
+    options = (*choices, *message, dry_run_option, yes_option)
+
+    def add(function: Function) -> Function:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return add
+
+
+def _chosen(usual: Operation, flags: Mapping[str, bool]) -> Operation:
+    """Return the operation that a flag chooses, or the command's own. Raises UsageError for several."""
+    chosen = [one for one in OPERATIONS if one.command == usual.command and flags.get(one.parameter)]
+    if len(chosen) > 1:
+        options = " and ".join(sorted(one.option for one in chosen))
+        raise UsageError(f"{options} cannot be combined", where=usual.command, hint="use only one of them")
+    return chosen[0] if chosen else usual
 
 
 @command(
@@ -52,8 +83,7 @@ dry_run_option = click.option("--dry-run", is_flag=True, help="Only show what wo
     help="Only save the run's commits to a branch, by default its own without subdeck/. Your files stay unchanged.",
 )
 @click.option("--running", is_flag=True, help="Apply the changes so far of a run that is still running.")
-@dry_run_option
-@yes_option
+@_operation_options("apply")
 def apply(
     ref: str,
     files: tuple[str, ...],
@@ -64,6 +94,8 @@ def apply(
     running: bool,
     dry_run: bool,
     yes: bool,
+    message: str = "",
+    **flags: bool,
 ) -> Output[ApplyDocument | SaveDocument] | int:
     """Apply a run's changes to your working tree, three-way: all of them, or only the named files and hunks.
 
@@ -75,7 +107,8 @@ def apply(
     With --to-branch, the branch stays when the run is deleted. Commit uncommitted changes first with
     subdeck merge --commit. With --json, print one document: {"runId", "branch", "saved"}.
     """
-    if branch is not None and (files or hunks or reverse or to or running):
+    operation = _chosen(APPLY, flags)
+    if branch is not None and (files or hunks or reverse or to or running or operation is not APPLY):
         hint = "it saves all commits of the run: use it without FILE and other options"
         raise UsageError("--to-branch takes no choice of changes", where="--to-branch", hint=hint)
     engine = Engine.open()
@@ -85,7 +118,7 @@ def apply(
     chosen = _hunks(hunks)
     files_chosen = files or (() if chosen else None)
     plan = engine.work.plan(
-        APPLY, run, files=files_chosen, hunks=chosen, reverse=reverse, to=os.path.abspath(to) if to else ""
+        operation, run, files=files_chosen, hunks=chosen, reverse=reverse, to=os.path.abspath(to) if to else ""
     )
     if plan.is_running and not (running or dry_run or plan.refusal):
         raise UsageError(
@@ -94,7 +127,7 @@ def apply(
             hint="add --running to apply its changes so far",
             code="run.busy",
         )
-    return _carry_out(engine, plan, dry_run=dry_run, yes=yes)
+    return _carry_out(engine, plan, message, dry_run=dry_run, yes=yes)
 
 
 def _hunks(words: tuple[str, ...]) -> dict[str, list[int]]:
@@ -172,14 +205,10 @@ def undo(forget: bool, dry_run: bool, yes: bool) -> Output[Undone] | int:
     "subdeck merge 4ae0bd --commit # on its own branch",
 )
 @run_argument
-@click.option("--squash", is_flag=True, help="Make one new commit without the run's own commits.")
 @click.option("--pick", is_flag=True, hidden=True)
-@click.option("--commit", "only", is_flag=True, help="Only commit the uncommitted changes, on the run's own branch.")
-@click.option("-m", "--message", default="", help="Commit message.")
-@dry_run_option
-@yes_option
+@_operation_options("merge")
 def merge(
-    ref: str, squash: bool, pick: bool, only: bool, message: str, dry_run: bool, yes: bool
+    ref: str, pick: bool, message: str, dry_run: bool, yes: bool, **flags: bool
 ) -> Output[MergeDocument | CommitDocument] | int:
     """Merge a run's worktree into your current branch, including its uncommitted changes.
 
@@ -189,11 +218,9 @@ def merge(
     "branch", "files", "conflicts", "refusal", "notes", "message", "done"}.
     """
     engine = Engine.open()
-    squash = squash or pick
-    if only and squash:
-        raise UsageError("--commit and --squash cannot be combined", where="merge", hint="use only one of them")
+    operation = _chosen(MERGE, flags | {SQUASH.parameter: pick or flags[SQUASH.parameter]})
     run = snapshot_of(engine, engine.find((ref,))[0])
-    plan = engine.work.plan(COMMIT if only else SQUASH if squash else MERGE, run)
+    plan = engine.work.plan(operation, run)
     return _carry_out(engine, plan, message, dry_run=dry_run, yes=yes)
 
 
@@ -214,8 +241,7 @@ def edited(message: str) -> str:
     "subdeck discard 4ae0bd --yes",
 )
 @run_argument
-@dry_run_option
-@yes_option
+@_operation_options("discard")
 def discard(ref: str, dry_run: bool, yes: bool) -> Output[DiscardDocument] | int:
     """Discard a run's worktree and branch with all changes in them. The run itself stays.
 

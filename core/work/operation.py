@@ -212,6 +212,11 @@ class Operation(Struct, frozen=True, kw_only=True, eq=False):
     """Whether Enter means yes."""
     command: str = ""
     """Name on the command line."""
+    option: str = ""
+    """Option of that command that chooses this operation, such as `--squash`; empty for the command's own."""
+    option_help: str = ""
+    takes_message: bool = False
+    """Whether the command takes the message of a commit."""
     question: str = ""
     """Question on the command line; may be empty."""
     said: str = ""
@@ -243,6 +248,11 @@ class Operation(Struct, frozen=True, kw_only=True, eq=False):
         return act.is_deletion and self._module.is_void(project, act)
 
     @property
+    def parameter(self) -> str:
+        """Name of its option as a parameter: `squash`."""
+        return self.option.removeprefix("--").replace("-", "_")
+
+    @property
     def _module(self) -> _Module:
         return cast(_Module, load(f"{__package__}.{self.module}"))
 
@@ -267,6 +277,7 @@ MERGE = Operation(
     verb="Merge",
     done="Merged {}",
     command="merge",
+    takes_message=True,
     question="Merge?",
     said="merged; subdeck undo reverts it",
     unsaid="nothing was done",
@@ -279,6 +290,8 @@ SQUASH = replace(
     title="Squash {}?",
     verb="Squash",
     done="Squashed {}",
+    option="--squash",
+    option_help="Make one new commit without the run's own commits.",
     question="Squash?",
     said="squashed; subdeck undo reverts it",
 )
@@ -290,6 +303,9 @@ COMMIT = Operation(
     verb="Commit",
     done="Committed {}",
     command="merge",
+    option="--commit",
+    option_help="Only commit the uncommitted changes, on the run's own branch.",
+    takes_message=True,
     question="Commit?",
     said="committed; subdeck undo reverts it",
     unsaid="nothing was done",
