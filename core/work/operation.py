@@ -2,7 +2,8 @@
 
 Each has a module in this package with three functions. `plan` changes nothing. `act` first records the act as begun,
 then carries out the plan. `undo` reverts it. A plan describes itself to people and programs. The table here lists all
-operations; command line and app know only the table and what all plans have in common.
+operations; command line and app know only the table and what all plans have in common. So a new operation is a module
+and an entry in the table, with its option and its key.
 """
 
 from __future__ import annotations
@@ -191,6 +192,19 @@ class _Module(Protocol):
     """For deletions only."""
 
 
+class InView(Struct, frozen=True, kw_only=True):
+    """An operation's key in the app's view of a run's changes."""
+
+    action: str
+    """Name of the action, as in the setting `app.keys`."""
+    key: str
+    name: str
+    """One or two words for the footer."""
+    help: str
+    footer: int = 0
+    """Rank in the footer, 1 first; 0 hides it."""
+
+
 class Operation(Struct, frozen=True, kw_only=True, eq=False):
     """An operation's module and texts; `{}` stands for the run or its branch."""
 
@@ -210,6 +224,8 @@ class Operation(Struct, frozen=True, kw_only=True, eq=False):
     """The app's message afterwards."""
     is_harmless: bool = True
     """Whether Enter means yes."""
+    in_view: InView | None = None
+    """None: no key there, or one that first asks for more."""
     command: str = ""
     """Name on the command line."""
     option: str = ""
@@ -264,6 +280,13 @@ APPLY = Operation(
     title="Apply {}?",
     verb="Apply",
     done="Applied {}",
+    in_view=InView(
+        action="apply_changes",
+        key="P",
+        name="apply",
+        help="Apply all of the run's changes to your working tree, unstaged. Shows the effect first.",
+        footer=1,
+    ),
     command="apply",
     question="Apply?",
     said="applied; subdeck undo reverts it",
@@ -276,6 +299,13 @@ MERGE = Operation(
     title="Merge {}?",
     verb="Merge",
     done="Merged {}",
+    in_view=InView(
+        action="merge_changes",
+        key="M",
+        name="merge",
+        help="Merge the run's worktree branch into your branch. Shows the effect first.",
+        footer=9,
+    ),
     command="merge",
     takes_message=True,
     question="Merge?",
@@ -290,6 +320,9 @@ SQUASH = replace(
     title="Squash {}?",
     verb="Squash",
     done="Squashed {}",
+    in_view=InView(
+        action="pick_changes", key="Q", name="squash", help="Squash the run's work into one commit on your branch."
+    ),
     option="--squash",
     option_help="Make one new commit without the run's own commits.",
     question="Squash?",
@@ -302,6 +335,9 @@ COMMIT = Operation(
     title="Commit {}?",
     verb="Commit",
     done="Committed {}",
+    in_view=InView(
+        action="commit_changes", key="C", name="commit", help="Commit the run's uncommitted work to its own branch."
+    ),
     command="merge",
     option="--commit",
     option_help="Only commit the uncommitted changes, on the run's own branch.",
@@ -324,6 +360,13 @@ DISCARD = Operation(
     title="Discard {}?",
     verb="Discard",
     done="Discarded {}",
+    in_view=InView(
+        action="discard_changes",
+        key="D",
+        name="discard",
+        help="Remove the run's worktree and branch. Asks first.",
+        footer=10,
+    ),
     is_harmless=False,
     command="discard",
     question="Discard?",

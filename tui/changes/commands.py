@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from ...core.system.files import open_private
 from ...core.text.plain import disarmed, one_line
+from ...core.work.operation import APPLY, DISCARD, OPERATIONS, InView
 from ..commands import Commands, name_of
 from ..keys.command import RUNS, TRANSCRIPT, Action, KeyContext, at, command, moves, needs_run
 from ..runs.commands import RunCommands, needs_undoable
@@ -20,12 +21,25 @@ if TYPE_CHECKING:
     from .operations import OperationCommands
 
 CHANGES = KeyContext.CHANGES
-_OF_ONE_RUN = frozenset({
-    "apply_changes", "apply_file", "mark_hunk", "apply_hunks", "merge_changes", "pick_changes", "commit_changes",
-    "keep_changes", "discard_changes", "edit_change",
-})  # fmt: skip
+_OPERATIONS = {one.in_view.action: one for one in OPERATIONS if one.in_view}
+"""The operations with a key here, by action."""
+_OF_ONE_RUN = frozenset((*_OPERATIONS, "apply_file", "mark_hunk", "apply_hunks", "keep_changes", "edit_change"))
 """Actions without a meaning between two runs."""
 HINT = "Runs in your shell with the patch as stdin, such as: delta, diffstat, git apply --check"
+
+
+def _action(shown: InView) -> Action:
+    do = f"screen.act('{shown.action}')"
+    return Action(
+        shown.action,
+        at(CHANGES, shown.key),
+        shown.name,
+        shown.help,
+        do=do,
+        footer=shown.footer,
+        changes=True,
+        guarded=True,
+    )
 
 
 class ChangesCommands(Commands):
@@ -100,8 +114,6 @@ class ChangesCommands(Commands):
 
     def _act(self, screen: ChangesScreen, action_id: str, run: RunSnapshot) -> None:
         """Do the action of a key in the changes."""
-        from ...core.work.operation import APPLY, COMMIT, MERGE, SQUASH
-
         operations = self._operations
         context = replace(self._deck.action_context, run=run, marked=0, place=CHANGES)
         if self._obstacle(action_id, context):
@@ -109,14 +121,13 @@ class ChangesCommands(Commands):
         file = screen.view.file
         names = [name for name in (file.path, file.old_path) if name] if file else []
         does: dict[str, Callable[[], object]] = {
-            "apply_changes": lambda: self.spawn(operations.carry_out, APPLY, run),
+            name: lambda one=one: self.spawn(operations.carry_out, one, run) for name, one in _OPERATIONS.items()
+        }
+        does |= {
+            "discard_changes": lambda: self.spawn(self._discard, screen, run),
             "apply_file": lambda: self.spawn(operations.carry_out, APPLY, run, files=names),
             "apply_hunks": lambda: self._apply_hunks(screen, run),
-            "merge_changes": lambda: self.spawn(operations.carry_out, MERGE, run),
-            "pick_changes": lambda: self.spawn(operations.carry_out, SQUASH, run),
-            "commit_changes": lambda: self.spawn(operations.carry_out, COMMIT, run),
             "keep_changes": lambda: self.spawn(operations.save, run),
-            "discard_changes": lambda: self.spawn(self._discard, screen, run),
             "undo_in_changes": lambda: self.spawn(self._of(RunCommands).undo),
             "help_on_changes": lambda: self._show_help(context),
             "copy_hunk": lambda: self._copy_hunk(screen),
@@ -127,25 +138,18 @@ class ChangesCommands(Commands):
         does[action_id]()
 
     in_view = (
-        Action("apply_changes", at(CHANGES, "P"), "apply", do="screen.act('apply_changes')", footer=1, changes=True,
-               guarded=True,
-               help="Apply all of the run's changes to your working tree, unstaged. Shows the effect first."),
+        *(_action(one.in_view) for one in OPERATIONS if one.in_view),
         Action("apply_file", at(CHANGES, "F"), "apply file", do="screen.act('apply_file')", changes=True,
-               guarded=True, help="Apply the changes of the file under the cursor to your working tree."),
-        Action("mark_hunk", at(CHANGES, "space"), "select hunk", do="screen.mark", footer=3,
+               guarded=True, after="apply_changes",
+               help="Apply the changes of the file under the cursor to your working tree."),
+        Action("mark_hunk", at(CHANGES, "space"), "select hunk", do="screen.mark", footer=3, after="apply_file",
                help="Select or deselect the hunk under the cursor and go to the next one."),
         Action("apply_hunks", at(CHANGES, "p"), "apply hunks", do="screen.act('apply_hunks')", footer=2, changes=True,
-               guarded=True, help="Apply the selected hunks, or the one under the cursor, to your working tree."),
-        Action("merge_changes", at(CHANGES, "M"), "merge", do="screen.act('merge_changes')", footer=9, changes=True,
-               guarded=True, help="Merge the run's worktree branch into your branch. Shows the effect first."),
-        Action("pick_changes", at(CHANGES, "Q"), "squash", do="screen.act('pick_changes')", changes=True,
-               guarded=True, help="Squash the run's work into one commit on your branch."),
-        Action("commit_changes", at(CHANGES, "C"), "commit", do="screen.act('commit_changes')", changes=True,
-               guarded=True, help="Commit the run's uncommitted work to its own branch."),
+               guarded=True, after="mark_hunk",
+               help="Apply the selected hunks, or the one under the cursor, to your working tree."),
         Action("keep_changes", at(CHANGES, "S"), "save as branch", do="screen.act('keep_changes')", changes=True,
-               guarded=True, writes=True, help="Save the run's commits as a branch with a name that you choose."),
-        Action("discard_changes", at(CHANGES, "D"), "discard", do="screen.act('discard_changes')", footer=10,
-               changes=True, guarded=True, help="Remove the run's worktree and branch. Asks first."),
+               guarded=True, writes=True, after="commit_changes",
+               help="Save the run's commits as a branch with a name that you choose."),
         Action("next_hunk", at(CHANGES, "}"), "next hunk", "Go to the next hunk.", do="screen.go_hunk(1)", footer=4),
         Action("previous_hunk", at(CHANGES, "{"), "previous hunk", "Go to the previous hunk.", do="screen.go_hunk(-1)"),
         Action("next_file", at(CHANGES, "tab"), "next file", "Go to the next file.", do="screen.go_file(1)",
@@ -181,8 +185,6 @@ class ChangesCommands(Commands):
 
     def _apply_hunks(self, screen: ChangesScreen, run: RunSnapshot) -> None:
         """Apply the selected hunks; without a selection the hunk under the cursor."""
-        from ...core.work.operation import APPLY
-
         view, document, read = screen.view, screen.document, screen.shown
         if document is None or read is None or not document.rows:
             self._say("No hunk to apply.")
@@ -201,8 +203,6 @@ class ChangesCommands(Commands):
         self.spawn(self._operations.carry_out, APPLY, run, files=(), hunks=hunks, tree=tree)
 
     async def _discard(self, screen: ChangesScreen, run: RunSnapshot) -> None:
-        from ...core.work.operation import DISCARD
-
         if await self._operations.carry_out(DISCARD, run) and screen.is_current:
             screen.dismiss(None)
 

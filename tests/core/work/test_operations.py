@@ -41,7 +41,8 @@ def test_its_module_is_whole(operation: Operation) -> None:
 def test_its_plan_is_its_own(operation: Operation) -> None:
     """The plan names its own operation and describes itself."""
     module = import_module(f"subdeck.core.work.{operation.module}")
-    (plan,) = (one for one in Plan.__subclasses__() if one.__module__ == module.__name__)
+    classes = (one for one in vars(module).values() if isinstance(one, type) and one.__module__ == module.__name__)
+    (plan,) = (one for one in classes if issubclass(one, Plan))
     defaults = dict(zip(plan.__struct_fields__[::-1], plan.__struct_defaults__[::-1], strict=False))
     assert operation.module == defaults["operation"].module
     assert plan.describe is not Plan.describe
@@ -53,5 +54,6 @@ def test_its_words_go_together(operation: Operation) -> None:
     """A dialog has a title, a button and a past form; a command with a question has words for a refusal."""
     assert len({bool(operation.title), bool(operation.verb), bool(operation.done)}) == 1
     assert bool(operation.command) == bool(operation.said)
+    assert operation.title or not operation.in_view
     assert bool(operation.question) == bool(operation.unsaid)
     assert all("{}" in text for text in (operation.title, operation.done) if text)
