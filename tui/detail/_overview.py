@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import accumulate
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from textual.strip import Strip
 
@@ -45,7 +45,7 @@ class Overview(RowList, can_focus=False):
         self._starts = [0, *accumulate(len(block.rows) for block in blocks)][:-1]
         self.cursor = self._row_of(here, offset) if here else 0
         self.set_height()
-        self.scroll_to(y=self.cursor - y, animate=False)
+        self.scroll_to(y=self.cursor - y)
         self.refresh()
 
     def _row_of(self, here: Block, offset: int) -> int:
@@ -60,8 +60,12 @@ class Overview(RowList, can_focus=False):
     def action_move(self, where: str) -> None:
         """Move the cursor; a page scrolls, as in a text."""
         if where in ("page_down", "page_up"):
-            self.scroll_to(y=self.target_row(where, self.scroll_offset.y, self.max_scroll_y), animate=False)
+            self.scroll_to(y=self.target_row(where, self.scroll_offset.y, self.max_scroll_y))
         super().action_move(where)
+
+    def scroll_to(self, x: float | None = None, y: float | None = None, **_: Any) -> None:
+        """Scroll without animation, even before there is a scrollbar: new blocks are shown before they are laid out."""
+        super().scroll_to(x, y, animate=False, force=True)
 
     def go_to(self, section: Section | None, *, at_end: bool = False) -> None:
         """Move the cursor to the heading of a section, or to the top for None; with `at_end`, to the end of a section
@@ -70,7 +74,7 @@ class Overview(RowList, can_focus=False):
         for block, start in zip(self._blocks, self._starts, strict=True):
             if block.key == section:
                 self.move_to(start)
-                self.scroll_to(y=start, animate=False)
+                self.scroll_to(y=start)
             elif at_end and block.section is section and block.follows:
                 self.move_to(start + len(block.rows) - 1)
         if section is None:

@@ -335,6 +335,23 @@ async def test_a_pager_that_is_not_there(over: Scene, monkeypatch: pytest.Monkey
         await deck.until(lambda: "No pager found" in deck.toasts, "the problem")
 
 
+@pytest.mark.parametrize("section", [Section.FILES, Section.EVENTS])
+async def test_a_section_is_on_the_screen_at_once(over: Scene, section: Section) -> None:
+    """A section is scrolled into sight although the empty view has no scrollbar yet."""
+    over.write(*texts(1, 40))
+    async with opened(over.engine, (80, 24)) as deck:
+        screen = await detail_of(deck)
+        _, page = screen._reader.read(over.run, Tab.OVERVIEW, 76, {section: True})
+        overview = screen.query_one(Overview)
+        screen._tab = Tab.OVERVIEW
+        screen._show_views()
+        await deck.until(lambda: overview.rows_height > 0, "the layout")
+        overview.show_blocks(page.blocks)
+        overview.go_to(section, at_end=True)
+        await deck.pilot.pause()
+        assert 0 <= overview.cursor - overview.scroll_offset.y < overview.rows_height
+
+
 async def test_a_page_scrolls(over: Scene) -> None:
     """Page Down shows the next page at once, with the cursor in it."""
     async with opened(over.engine, (80, 24)) as deck:
