@@ -219,11 +219,11 @@ def preset_document(preset: Preset, view: Preview) -> ShownPreset:
         model=view.model.resolved if view.model else None,
         thinking=view.model.thinking if view.model else None,
         tools=view.tools,
-        limits=view.limits,
+        limits=view.spec.limits,
         permissions=view.permissions,
         talk=view.talk,
         max_attempts=view.max_attempts,
-        decided_by=view.decided_by,
+        decided_by=view.spec.decided,
         warnings=view.warnings,
         problems=view.problems,
     )
@@ -251,14 +251,14 @@ def _preset_text(preset: Preset, view: Preview) -> str:
         "Context": _context(preset),
         "Session": "none" if not preset.keeps_session else "sticky" if preset.sticky else None,
         "Structured": f"yes, at most {view.max_attempts} attempts" if preset.structured_result else None,
-        "Limits": limits_words(view.limits),
+        "Limits": limits_words(view.spec.limits),
         "Permissions": permissions_words(view.permissions),
         "Interactive": "no: non-interactive" if view.talk is False else None,
         "Agent": view.agent.label if view.agent else preset.agent,
         "Runner": view.runner or preset.runner,
         "Host": preset.host,
         "Requires": needs_words(preset.needs or {}),
-        "Set by": origin_words(view.decided_by),
+        "Set by": origin_words(view.spec.decided),
     }
     lines = [f"{name + ':':<13}{one_line(value)}" for name, value in facts.items() if value]
     lines += [f"! {one_line(warning)}" for warning in (*preset.warnings, *view.warnings)]

@@ -17,7 +17,8 @@ from ..presets.file import SUFFIX, Preset, name_line
 from ..presets.sources import Place, place_of, preset_places
 from ..presets.write import stem_of
 from ..run.changes import WorktreePlan
-from ..run.model import Limits, Permissions, PresetSource, Tools, WorktreeFrom
+from ..run.model import Permissions, PresetSource, Tools, WorktreeFrom
+from ..spec.layers import ResolvedSpec
 from ..spec.request import RunRequest
 from ..system import files
 from ..text.plain import one_line
@@ -34,14 +35,13 @@ class Preview(Struct, frozen=True):
     runner: str | None
     model: ResolvedModel | None
     tools: Tools | None
-    limits: Limits
+    spec: ResolvedSpec
+    """The result of preset and settings."""
     permissions: Permissions | None
     """Rules of preset and settings; None if there are none."""
     talk: bool | None
     """Whether its agent is interactive."""
     max_attempts: int
-    decided_by: dict[str, str]
-    """The deciding layer of each field that a layer decided."""
     warnings: tuple[str, ...]
     problems: tuple[str, ...]
     """What would prevent a run."""
@@ -60,11 +60,10 @@ def preview(preset: Preset, workspace: Workspace, agent_name: str | None = None)
         runner=_part(lambda: plan.runner),
         model=model,
         tools=tools,
-        limits=plan.spec.limits,
+        spec=plan.spec,
         permissions=_part(lambda: plan.permissions),
         talk=_part(lambda: plan.talk),
         max_attempts=plan.max_attempts,
-        decided_by=plan.spec.decided,
         warnings=(
             *(model.notices if model else ()),
             *(tools.warnings if tools else ()),

@@ -121,7 +121,7 @@ def ask_for_models(engine: EngineApi, agent: str, news: Callable[[bool], None]) 
 
 
 def _facts(preset: Preset, view: Preview | None, models: tuple[ModelChoice, ...]) -> LaunchFacts:
-    limits = limits_words(view.limits if view else preset.limits)
+    limits = limits_words(view.spec.limits if view else preset.limits)
     tries = view.max_attempts if view else preset.max_attempts
     finalize = f"structured result, at most {tries} attempts" if tries else "structured result"
     tools = tools_words(preset, view.tools if view else None)
