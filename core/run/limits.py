@@ -35,7 +35,10 @@ class Usage(Struct, frozen=True, rename="camel"):
 
 
 class Limits(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """Limits that end a run from outside; None means no limit. Each has an entry in `LIMITS`."""
+    """Limits of a run; None means no limit. Each has an entry in `LIMITS`.
+
+    These end the run from outside. One that only its agent can keep belongs here too.
+    """
 
     timeout: Period | None = None
     """Seconds."""

@@ -303,7 +303,7 @@ class RunSpec(Limits, frozen=True, kw_only=True):
 
     @property
     def limits(self) -> Limits:
-        """The limits that stop the run from outside."""
+        """The limits, as the run's record has them."""
         return Limits(**{name: getattr(self, name) for name in Limits.__struct_fields__})
 
 
