@@ -120,6 +120,12 @@ def test_keys_are_filled_in(name: str) -> None:
     assert typed_keys(GUIDES[name].read_text(encoding="utf-8")) == []
 
 
+def test_readme_has_few_keys() -> None:
+    """Fifteen keys are enough to begin."""
+    keys = set(re.findall(r"`([^`]+)`<!-- key:", (ROOT / "README.md").read_text()))
+    assert len(keys) <= 15
+
+
 @pytest.mark.parametrize(
     ("text", "faults"),
     [("press `x`", 1), ("press `ctrl+s`", 1), ("`x`<!-- key:stop -->", 0), ("Answer `y`.", 0), ("`--json`, `ls`", 0)],
