@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -97,6 +98,10 @@ class Parent:
         return [self._program, *words], environment
 
 
+REMINDER = re.compile("<system-reminder>.*?</system-reminder>")
+"""A parent may add its own words to a tool's result."""
+
+
 @pytest.fixture(params=["claude", "codex"])
 def parent(request: pytest.FixtureRequest, project_dir: Path, home: Path) -> Parent:
     program = request.getfixturevalue(f"{request.param}_executable")
@@ -110,7 +115,7 @@ def test_a_parent_delegates(parent: Parent, project_dir: Path) -> None:
     assert "it is in a.py" in read
     assert "begun" not in read
     assert "begun" in started
-    assert len(read) < 250 * 4
+    assert len(REMINDER.sub("", read)) < 250 * 4
     engine = Engine.open(str(project_dir))
     runs = engine.wait([run.run_id for run in engine.snapshots()], timeout=60)
     assert {("mcp", "done")} == {(run.meta.launched_by.kind, run.reason) for run in runs}
