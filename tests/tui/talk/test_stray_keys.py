@@ -45,6 +45,7 @@ async def test_a_text_typed_after_a_reply() -> None:
         await at_block(deck)
         await deck.press("y")
         await deck.until_text("reply sent")
+        await deck.until(lambda: engine.told, "the reply")
         await type_astray(deck, engine)
         await no_request(deck, engine)
         await type_astray(deck, engine)
