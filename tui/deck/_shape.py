@@ -32,7 +32,7 @@ LEAST_ABOVE, LEAST_TRANSCRIPT = 4, 4
 
 FIRST_PRESETS, FIRST_PRESETS_OF_THREE = 30, 24
 FIRST_ABOVE, FIRST_ABOVE_STACKED = 0.5, 0.4
-FIRST_LEFT = 0.6
+FIRST_LEFT = 0.65
 
 MOST_REQUEST = 0.6
 """Maximum share of the rows for a request below the transcript."""

@@ -58,7 +58,7 @@ LEFT_BY_WORD = 60
 """Cells that have to remain for the texts beside the word of a state."""
 LEAST_FOR_NOW = 40
 """Cells for the texts from which a run's activity fits."""
-LEAST_NOW, SHARE_OF_NOW = 16, 0.4
+LEAST_NOW, SHARE_OF_NOW = 16, 1 / 3
 """Cells of the activity, and its share of the cells for both texts, until the longest task fits."""
 LEAST_TASK = 12
 LEAST_PRESET, MOST_PRESET, ROOMY_PRESET = 7, 16, 24

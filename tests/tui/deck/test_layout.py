@@ -29,6 +29,7 @@ from subdeck.tui.deck._shape import (
 from subdeck.tui.feed.messages import PresetsRead
 from subdeck.tui.keys.command import PANES, KeyContext
 from subdeck.tui.layout_file import LayoutFile
+from subdeck.tui.runs.column_layout import GUTTER, TASK, WITH_AGENT, layout
 
 from ..fake_engine import FakeEngine, a_preset, a_run, run_id, some_events
 from ..open_deck import Deck, opened
@@ -64,6 +65,16 @@ def test_no_pane_beside_another_gets_too_narrow(width: int, share: float | None)
     """Presets and runs keep their minimum width for any stored share."""
     columns = presets_width(Shape(presets=share), Room(width, 30))
     assert LEAST_PRESETS <= columns <= width - LEAST_RUNS
+
+
+def test_a_task_is_readable_beside_a_transcript() -> None:
+    """With all three panes in 200 columns, a task has 30 characters, and the transcript 70 columns."""
+    room = Room(200, 50)
+    left = left_width(Shape(), room)
+    frame = 2
+    shown = layout(left - presets_width(Shape(), room) - frame, WITH_AGENT)
+    (task,) = [place.width for place in shown.places if place.column is TASK]
+    assert (30, 70) == (task - GUTTER, room.width - left)
 
 
 @pytest.mark.parametrize("height", [12, 24, 50, 80])
