@@ -132,6 +132,7 @@ def test_a_day(open_app: OpenApp, shop: Path, deck: MadeDeck, size: tuple[int, i
         operator.type("wait-for go")
         operator.press("C-s")
         operator.sees("bg: 31 running / 301 total")
+        app.until_hidden("Launch repo-scout")  # the run may be counted before the dialog closes
     with operator.wants("to stop it", keys=1):
         operator.press("x")
         operator.sees("bg: 30 running / 301 total")
