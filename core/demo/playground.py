@@ -70,8 +70,9 @@ def running() -> str | None:
 
 def enter(directory: str) -> None:
     """Switch this process and its children to a demo, away from the user's own data."""
+    inside = environment(directory)
     os.environ.clear()
-    os.environ.update(environment(directory))
+    os.environ.update(inside)
     tempfile.tempdir = None  # forget the cached value
     os.chdir(project_of(directory))
 

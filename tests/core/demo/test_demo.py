@@ -37,6 +37,13 @@ with playground.made() as directory:
     sys.stdin.read()
 """
 """A program that holds a demo like the app."""
+INSIDE = """
+import os, sys
+from subdeck.core.demo import playground
+playground.enter(sys.argv[1])
+print(*(os.environ.get(name) for name in ("TERM", "COLORTERM", "LC_ALL", "HOME", "SECRET")))
+"""
+"""A program that prints what it knows inside a demo."""
 
 
 @pytest.fixture
@@ -174,6 +181,15 @@ def test_nothing_of_the_user_is_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
         "XDG_CACHE_HOME",
         "XDG_DATA_HOME",
     } <= variables.keys()
+
+
+def test_the_terminal_is_the_same_inside(tmp_path: Path) -> None:
+    """The app in a demo knows its terminal, its colours and its language."""
+    (tmp_path / "home" / "src" / "orders").mkdir(parents=True)
+    terminal = {"TERM": "xterm-256color", "COLORTERM": "truecolor", "LC_ALL": "C.UTF-8"}
+    environment = {**os.environ, **terminal, "SECRET": "x"}
+    out = subprocess.check_output([sys.executable, "-c", INSIDE, str(tmp_path)], env=environment, text=True)
+    assert [*terminal.values(), str(tmp_path / "home"), "None"] == out.split()
 
 
 def test_a_repository_around_it_is_not_its_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
