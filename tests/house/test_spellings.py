@@ -1,4 +1,4 @@
-"""Texts for users have no hidden spelling of a command."""
+"""Texts for users have no hidden spelling of a command, and pictures no key of the past."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from html import unescape
 
 import pytest
 from subdeck.core.cli._aliases import ALIASES
+from subdeck.tui.keys.actions import ACTIONS
+from subdeck.tui.keys.keymap import key_label
 
 from .reference import ROOT, documents
 from .strings import inventory
@@ -60,3 +62,40 @@ def test_no_text_has_a_hidden_spelling() -> None:
 def test_a_hidden_spelling_is_found(text: str, count: int) -> None:
     """A spelling is found behind the name of the program."""
     assert len(hidden_spellings(text)) == count
+
+
+TEXT = re.compile(r'<text[^>]* x="([\d.]+)" y="([\d.]+)"[^>]*>([^<]*)</text>')
+"""A text of a picture, and where it begins."""
+CELL = 12.2
+"""Width of a character in a picture."""
+HINT = re.compile(r"(?:^|(?<=  ))(\S+) ([a-z][^ ]*(?: [^ ]+)*)")
+
+
+def footer(picture: str) -> str:
+    """Return the last row of a picture."""
+    found = [(float(y), float(x), unescape(text).replace("\xa0", " ")) for x, y, text in TEXT.findall(picture)]
+    row = ""
+    for _, x, text in sorted(each for each in found if each[0] == max(found)[0]):
+        row = row.ljust(round(x / CELL)) + text
+    return row.strip()
+
+
+def unbound_hints(row: str) -> list[str]:
+    """Return the hints of a row whose key does something else, or nothing. Some names depend on the run."""
+    bound = {(key_label(key), action.name if action.name_here is None else "") for action in ACTIONS
+             for _, key in action.keys}  # fmt: skip
+    hints = [(key, name) for key, name in HINT.findall(row) if key != "bg:"]
+    return [f"{key} {name}" for key, name in hints if not bound & {(key, name), (key, "")}] if len(hints) > 2 else []
+
+
+def test_pictures_show_bound_keys() -> None:
+    """The footers of the pictures have the keys of today; the tour has none in its last row."""
+    pictures = {path.name: footer(path.read_text(encoding="utf-8")) for path in (ROOT / "screenshots").glob("*.svg")}
+    assert len([row for row in pictures.values() if len(HINT.findall(row)) > 2]) > 15
+    assert {name: found for name, row in pictures.items() if (found := unbound_hints(row))} == {}
+
+
+def test_an_unbound_key_is_found() -> None:
+    """A key that does something else, or nothing, is found in a footer."""
+    row = "P apply   x discard   ] next hunk   tab next file   # nothing   ? help"
+    assert ["x discard", "] next hunk", "# nothing"] == unbound_hints(row)
