@@ -33,6 +33,10 @@ AROUND = 5
 """Cells of a title around its words."""
 LEAST_TITLE = 12
 """Minimum cells of these words; the keys are cut first."""
+READABLE_TITLE = 36
+"""Cells of these words for which the last keys are left out."""
+BETWEEN = "   "
+"""Between two keys."""
 
 
 class Saying(Struct, frozen=True):
@@ -122,9 +126,12 @@ class TalkLine(Vertical):
     def _show_title(self) -> None:
         """Show the recipients or the request; a cut request's title says how many characters are missing."""
         if self._saying:
-            room = (self.content_size.width or self.app.size.width) - cells(self._keys) - AROUND
-            title = recounted(self._saying.title, max(LEAST_TITLE, room), cells)
-            self.query_one("#talk-title", Static).update(Content(f"▸ {title}   {self._keys}"))
+            width, keys = self.content_size.width or self.app.size.width, self._keys
+            wanted = min(READABLE_TITLE, cells(self._saying.title))
+            while keys and width - cells(keys) - AROUND < wanted:
+                keys = keys.rpartition(BETWEEN)[0]
+            title = recounted(self._saying.title, max(LEAST_TITLE, width - cells(keys) - AROUND), cells)
+            self.query_one("#talk-title", Static).update(Content(f"▸ {title}   {keys}"))
 
     def on_resize(self, _: Resize) -> None:
         if self.is_open and self.children:
