@@ -62,7 +62,7 @@ class Block(Struct, frozen=True):
     """Names the text to copy: `the prompt`."""
     copy: str = ""
     path: str = ""
-    """The file to open; its path is copied if there is no text."""
+    """The file to open. Of a block without a text, this path is copied."""
 
 
 class Page(Struct, frozen=True):

@@ -57,7 +57,7 @@ _OPENED = {PRESETS: "launch", TRANSCRIPT: "open_entry"}
 
 
 def needs_row(context: ActionContext) -> str:
-    """Refuse to open a run if there is none; a launch has its own reasons."""
+    """Return why Enter cannot open a run; a launch has its own reasons."""
     return "" if context.place is PRESETS else needs_run(context)
 
 
