@@ -134,8 +134,8 @@ class RunListCommands(Commands):
         name_here=lambda context: "" if context.place is PRESETS else "open",
     )
     def open(self) -> None:
-        """Go to the highlighted run's transcript. On a preset, launch it. On a group, a tool call or thinking, unfold or
-        fold it.
+        """Go to the highlighted run's transcript. On a preset, launch it. On a group, a tool call or thinking, unfold
+        or fold it.
         """
         runs = self._deck.runs
         if action_id := _OPENED.get(self._deck.panes.place):
