@@ -12,12 +12,14 @@ import click
 import msgspec
 from msgspec import Struct, structs
 
-from ..delegation.channels import Emission, Emitter
+from ..delegation.channels import REPLIED, Emission, Emitter
 from ..delegation.parent import Parent, Resolved, SessionWatch, session_name
 from ..engine import Engine
 from ..errors import SubdeckError, UsageError
 from ..project.follower import Update
+from ..run.events import Decision
 from ..run.model import LauncherKind, readable_preset
+from ..run.requests import decision_line
 from ..system.log import log_thread_faults
 from ..text.decoder import UNDECODABLE, decode
 from ..text.plain import one_line
@@ -82,8 +84,8 @@ class _Answer(Resolved, frozen=True, rename="camel"):
 def events(ref: str | None, entries: str) -> Annotated[None, Emission]:
     """Follow runs until ctrl-C: first a "started" event for each active run, then every new event.
 
-    The channels are subagents:created, subagents:started (also for progress, at most four times a second per run),
-    subagents:completed and subagents:failed.
+    The channels are subagents:created, subagents:queued, subagents:started (also for progress, at most four times a
+    second per run), subagents:needs_input, subagents:replied, subagents:idle, subagents:completed and subagents:failed.
     """
     if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison] - it is, where stdout was closed
         raise UsageError("stdout is closed", where="events", hint="keep it open")
@@ -108,10 +110,17 @@ def events(ref: str | None, entries: str) -> Annotated[None, Emission]:
 
 def _line(emission: Emission) -> str:
     details = emission.payload["details"]
-    said = details.get("activity") or details.get("error") or details["description"]
+    said = _decided(emission) or details.get("activity") or details.get("error") or details["description"]
     name = emission.channel.removeprefix("subagents:")
     preset = readable_preset(details["subagentType"])
     return one_line(f"{name} {details['agentId'][-6:]} {preset} {details['status']} {said}", 400)
+
+
+def _decided(emission: Emission) -> str:
+    if emission.channel != REPLIED:
+        return ""
+    names = ("verdict", "text", "by", "rule")
+    return decision_line(Decision(**{name: emission.payload[name] for name in names})) or ""
 
 
 @command(

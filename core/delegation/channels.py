@@ -1,7 +1,12 @@
-"""The four channels on which other programs follow runs, as in the README of pi-dashboard-subagents."""
+"""The channels on which other programs follow runs.
+
+Four are as in the README of pi-dashboard-subagents. The others report what a person has to know: requests, replies, and
+runs that are idle or have to wait.
+"""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -9,9 +14,13 @@ import msgspec
 from msgspec import Struct
 
 from ..engine import Engine
+from ..paths import iso_time
 from ..project.follower import Update
+from ..run.describe import moment
+from ..run.documents import request_document
+from ..run.events import Decision, Request
 from ..run.model import RunMeta, RunResult, RunStatus
-from ..run.snapshot import RunSnapshot
+from ..run.snapshot import Queued, RunSnapshot
 from .report import AgentDetails, LiveRun, preset_names
 from .results import harmless
 
@@ -21,6 +30,14 @@ STARTED = "subagents:started"
 COMPLETED = "subagents:completed"
 FAILED = "subagents:failed"
 """Failed or aborted."""
+QUEUED = "subagents:queued"
+"""Its wrapper has to wait before it starts the agent; once per run."""
+NEEDS_INPUT = "subagents:needs_input"
+"""Its agent waits for a person; once per request."""
+REPLIED = "subagents:replied"
+"""A request was decided."""
+IDLE = "subagents:idle"
+"""Its agent has written nothing for longer than usual; once until it writes again."""
 
 
 class Emission(Struct, frozen=True):
@@ -43,6 +60,31 @@ def _named(channel: str, details: AgentDetails) -> Emission:
 
 def _emission(channel: str, details: AgentDetails, **more: Any) -> Emission:
     return Emission(channel, harmless({"id": details.agent_id, **more, "details": msgspec.to_builtins(details)}))
+
+
+def needs_input(request: Request, live: LiveRun) -> Emission:
+    """Return the emission for a request; its texts are exact, as in `subdeck requests --json`."""
+    run = live.run
+    emission = _emission(NEEDS_INPUT, live.details(), requestId=request.id, kind=request.kind.value)
+    emission.payload.update(
+        request=msgspec.to_builtins(request_document(request, run.run_id, run.meta.cwd)),
+        deadline=_deadline(request, run.meta.answer_timeout),
+        open=len({other.id for other in run.requests} | {request.id}),
+    )
+    return emission
+
+
+def _deadline(request: Request, timeout: float | None) -> str | None:
+    """Return when a request is denied without a reply; None for never."""
+    asked = moment(request.ts)
+    return None if asked is None or timeout is None else iso_time(asked.timestamp() + timeout)
+
+
+def replied(decision: Decision, live: LiveRun) -> Emission:
+    """Return the emission for the decision on a request."""
+    told = {"verdict": decision.verdict.value, "text": decision.text, "by": decision.by, "rule": decision.rule}
+    still_open = {request.id for request in live.run.requests} - {decision.request}
+    return _emission(REPLIED, live.details(), requestId=decision.request, **told, open=len(still_open))
 
 
 class Emitter:
@@ -72,16 +114,19 @@ class Emitter:
         for run_id in update.removed:
             self._live.pop(run_id, None)
         self._has_begun = True
+        clock = time.monotonic()
         for live in tuple(self._live.values()):
             if live.is_due():
                 yield self._progress(live)
+            yield from self._attention(live, clock)
 
     def _take(self, run: RunSnapshot, *, is_news: bool) -> Iterator[Emission]:
         live = self._live.get(run.run_id)
         if live is None:
             if run.has_ended and not is_news:
                 return
-            live = LiveRun(self._engine, run, self._display_name(run.meta), whole=self._whole)
+            name = self._display_name(run.meta)
+            live = LiveRun(self._engine, run, name, whole=self._whole, is_late=not self._has_begun)
             if self._has_begun:
                 yield _named(CREATED, live.details())
                 live.is_pending = run.status is RunStatus.RUNNING
@@ -92,10 +137,29 @@ class Emitter:
             has_news = is_followed and (live.drain() or live.is_pending)
             if has_news or (self._has_begun and live.reported_at is None and run.started_at):
                 yield self._progress(live)
+            yield from self._exchanges(live)
             result = self._engine.result(run.run_id)
             yield ended(run.status, live.final(run, result), result)
         elif run.status is RunStatus.RUNNING:
             live.see(run)
+        else:
+            live.run = run  # a wait is no progress
+
+    def _attention(self, live: LiveRun, clock: float) -> Iterator[Emission]:
+        """Yield what a person has to know about an unfinished run, each once."""
+        state = live.run.state
+        if isinstance(state, Queued):
+            if state.waits_for is not None and live.begins_to_wait():
+                told = {"waitsFor": state.waits_for.value, "ahead": state.ahead, "paused": state.held}
+                yield _emission(QUEUED, live.details(), **told)
+            return
+        yield from self._exchanges(live)
+        if (silence := live.new_silence(clock)) is not None:
+            yield _emission(IDLE, live.details(), idleMs=round(silence * 1000))
+
+    def _exchanges(self, live: LiveRun) -> Iterator[Emission]:
+        for event in live.exchanges():
+            yield needs_input(event, live) if isinstance(event, Request) else replied(event, live)
 
     def _display_name(self, meta: RunMeta) -> str:
         if not meta.preset_path:

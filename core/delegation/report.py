@@ -17,10 +17,10 @@ from msgspec.structs import replace
 
 from ..engine import Engine
 from ..run.describe import activity, moment
-from ..run.events import AssistantText, ErrorReported, Event, Thinking, ToolResult
+from ..run.events import AssistantText, Decision, ErrorReported, Event, Request, Thinking, ToolResult
 from ..run.fold import OpenCalls
 from ..run.model import PresetSource, RunMeta, RunnerKind, RunReason, RunResult, RunStatus
-from ..run.snapshot import Ended, RunSnapshot
+from ..run.snapshot import Ended, Running, RunSnapshot
 from ..text.plain import one_line
 
 REPORT_INTERVAL_S = 0.25
@@ -278,10 +278,14 @@ def fold_entries(events: Iterable[Event], keep: int | None = None) -> Timeline:
 
 
 class LiveRun:
-    """A followed run and its due reports; events are read only for a report."""
+    """A followed run and its due reports; events are read only for a report, and when its requests have changed."""
 
-    def __init__(self, engine: Engine, run: RunSnapshot, display_name: str, *, whole: bool = False) -> None:
-        """`whole`: reports have all entries, not only the last ones."""
+    def __init__(
+        self, engine: Engine, run: RunSnapshot, display_name: str, *, whole: bool = False, is_late: bool = False
+    ) -> None:
+        """`whole`: reports have all entries, not only the last ones. `is_late`: of the requests and decisions until
+        now, only open requests are news.
+        """
         self.run = run
         """As last seen."""
         self._engine = engine
@@ -292,6 +296,16 @@ class LiveRun:
         """By the monotonic clock."""
         self.is_pending = True
         """Whether anything changed since the last report."""
+        self._past = run.last_seq if is_late else 0
+        """Number of the last event that is not news; open requests before it are."""
+        self._late_requests = {request.seq for request in run.requests} if is_late else set[int]()
+        self._exchanges: list[Request | Decision] = []
+        """Read, and not yet returned."""
+        self._requests: tuple[Request, ...] = ()
+        """The open requests at the last look."""
+        self._has_waited = False
+        self._silent_since: float | None = None
+        """Begin of the silence that was reported, as in `Running.heard_at`."""
         self._duration_ms = 0
         """The longest reported duration. A finished run's measured time excludes its changes and check, and uses
         another clock, so it could be shorter than an earlier report.
@@ -312,7 +326,38 @@ class LiveRun:
         events = self._tail.read()
         for event in events:
             self._fold.apply(event)
+            match event:
+                case Request(seq=seq) if seq > self._past or seq in self._late_requests:
+                    self._exchanges.append(event)
+                case Decision(request=str(request), seq=seq) if request and seq > self._past:
+                    self._exchanges.append(event)
+                case _:
+                    pass
         return bool(events)
+
+    def exchanges(self) -> list[Request | Decision]:
+        """Return the requests, and the decisions on requests, that are news since the last call, oldest first."""
+        if self.run.requests != self._requests:
+            self._requests = self.run.requests
+            self.is_pending = self.drain() or self.is_pending
+        taken, self._exchanges = self._exchanges, []
+        return taken
+
+    def begins_to_wait(self) -> bool:
+        """Return True at the first call."""
+        has_waited, self._has_waited = self._has_waited, True
+        return not has_waited
+
+    def new_silence(self, clock: float) -> float | None:
+        """Return how many seconds the run has been idle at this `time.monotonic`.
+
+        None if it is not idle, and if its silence was returned before.
+        """
+        silence = self.run.silence(clock)
+        if silence is None or not isinstance(self.run.state, Running):
+            return None
+        before, self._silent_since = self._silent_since, self.run.state.heard_at
+        return silence if before != self._silent_since else None
 
     def report(self) -> AgentDetails:
         """Return its details with the entries so far."""

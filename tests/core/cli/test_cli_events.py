@@ -12,8 +12,11 @@ from typing import Any
 import pytest
 from subdeck.core.delegation.channels import Emitter
 from subdeck.core.project.follower import Update
+from subdeck.core.run.events import Decision
+from subdeck.core.run.model import Verdict
 
 from tests.core.command_line import SUBDECK, start as start_command, subdeck
+from tests.core.talking import listening, permission
 from tests.factories import open_engine, run_to_end, start, wait_for_end
 
 pytestmark = pytest.mark.processes
@@ -105,6 +108,20 @@ def test_events_for_a_person(project_dir: Path) -> None:
     (project_dir / "go").touch()
     out, _ = following.communicate(timeout=30)
     assert f"completed {run.meta.short_id} one-off completed" in out.decode()
+
+
+def test_requests_and_replies_for_a_person(project_dir: Path) -> None:
+    """A request and its reply are one line each: what is asked, and who decided it how."""
+    with listening(open_engine(project_dir).project, permission()) as run:
+        following = start_command("events", "--run", run.run_id, cwd=project_dir)
+        assert following.stdout
+        lines = (line.decode().rstrip() for line in following.stdout)
+        asked = next(line for line in lines if line.startswith("needs_input"))
+        assert asked.endswith("wants to run a command: rm -rf build")
+        run.write(Decision(request="q1", verdict=Verdict.DENY, text="not now", by="operator"))
+        replied = next(line for line in lines if line.startswith("replied"))
+        assert replied.endswith("Denied by the user: not now")
+        end(following)
 
 
 def test_a_reader_that_goes_ends_it(project_dir: Path) -> None:

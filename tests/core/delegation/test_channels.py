@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -23,43 +22,14 @@ from tests.core.conversing import write_preset
 from tests.factories import make_result, make_snapshot, open_engine, request, run_to_end, start, wait_for_end
 from tests.waiting import wait_until
 
+from .following import Following
+
 pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("forked_wrappers")]
 
 DETAILS = AgentDetails(
     agent_id="r1", display_name="Looks", description="looks at a.py", subagent_type="scout", status="running",
     tool_uses=2, tokens="12.3k", duration_ms=1500,
 )  # fmt: skip
-
-
-class Following:
-    """Collects the emissions of a project in a thread."""
-
-    def __init__(self, engine: Engine, **how: Any) -> None:
-        self.seen: list[Emission] = []
-        self.stop = threading.Event()
-        self._thread = threading.Thread(target=self._follow, args=(engine, how))
-        self._thread.start()
-
-    def _follow(self, engine: Engine, how: dict[str, Any]) -> None:
-        emitter = Emitter(engine, **how)
-        for update in engine.updates(self.stop):
-            self.seen += emitter.take(update)
-
-    def channels(self, run_id: str) -> list[str]:
-        return [emission.channel for emission in self.of(run_id)]
-
-    def of(self, run_id: str) -> list[Emission]:
-        return [emission for emission in tuple(self.seen) if emission.payload["id"] == run_id]
-
-    def ended(self, run_id: str) -> list[Emission]:
-        """Wait for a run's end. Return all its emissions."""
-        wait_until(lambda: {COMPLETED, FAILED} & set(self.channels(run_id)), "the end on a channel")
-        return self.of(run_id)
-
-    def close(self) -> None:
-        self.stop.set()
-        self._thread.join(30)
-        assert not self._thread.is_alive()
 
 
 @pytest.fixture
