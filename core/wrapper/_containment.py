@@ -26,6 +26,13 @@ class Containment:
         self._list = os.path.join(run_dir, paths.CHILDREN)
         self._known: set[int] = set()
         self._looked = 0.0
+        self._spared: dict[int, int] = {}
+        """Children that do not belong to the run, pids and start times."""
+
+    def spare(self, pid: int) -> None:
+        """Let a child that was just started outlive the run, with everything below it: it is not the run's."""
+        if started := _start_time(pid):
+            self._spared[pid] = started
 
     def start(
         self,
@@ -59,7 +66,7 @@ class Containment:
         if self._group or 0 < now < self._looked + LOOK_S:
             return
         self._looked = now
-        there = set(processes.children())
+        there = {pid for pid in processes.children() if not self._is_spared(pid)}
         new = there - self._known
         self._known = there
         lines = (f"{pid} {started}\n" for pid in new if (started := _start_time(pid)))
@@ -68,16 +75,19 @@ class Containment:
 
     def end(self, patience: float) -> tuple[str, ...]:
         """End the run's remaining processes; return any that survive, as text for a person."""
-        return termination.end_children(patience, self._kill_group)
+        return termination.end_children(patience, self._kill_group, self._spared)
 
     def kill(self) -> None:
-        """Kill all descendants of this process, once."""
-        termination.kill_below()
+        """Kill all descendants of this process but the spared ones, once."""
+        termination.kill_below(self._spared)
 
     def remove(self) -> None:
         """Remove the group or the list: the run has ended."""
         files.remove(self._list)
         self._remove_group()
+
+    def _is_spared(self, pid: int) -> bool:
+        return pid in self._spared and processes.is_alive(pid, self._spared[pid])
 
     def _kill_group(self) -> None:
         if self._group:

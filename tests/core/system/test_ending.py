@@ -60,6 +60,27 @@ def test_a_look_that_misses_it_is_no_proof(subreaper: None, monkeypatch: pytest.
     assert (not misses, False) == (True, lives(pid))
 
 
+@pytest.mark.parametrize("has_chain", [False, True])
+def test_a_spared_child_stays(subreaper: None, has_chain: bool) -> None:
+    """A spared child stays with everything below it, while all others are ended, also a chain that forks on and on."""
+    script = "sleep 1000 & echo $!; wait"
+    spared = subprocess.Popen(["/bin/sh", "-c", script], stdout=subprocess.PIPE, text=True, start_new_session=True)
+    assert spared.stdout
+    below = int(spared.stdout.readline())
+    began = processes.start_time(spared.pid)
+    assert began
+    other = daemonised(DEAF)
+    if has_chain:
+        daemonised(LINK, LINK, "100000")
+    assert () == termination.end_children(0.05, spared={spared.pid: began})
+    assert (True, True, False) == (lives(spared.pid), lives(below), lives(other))
+    assert {spared.pid, below} == set(processes.descendants(os.getpid()))
+    assert () == termination.end_children(0.0, spared={spared.pid: began + 1})
+    assert (False, False) == (lives(spared.pid), lives(below))
+    spared.stdout.close()
+    spared.wait()
+
+
 def test_a_chain_that_forks_on_and_on(subreaper: None) -> None:
     """Processes that each exit after starting the next one are ended."""
     daemonised(LINK, LINK, "100000")
