@@ -71,6 +71,7 @@ def examine(cwd: str | None = None) -> tuple[Check, ...]:
         *_project(project),
         *_work(project),
         *_settings(findings),
+        *_notifications(settings),
         *_presets(Workspace(project, where, settings)),
         *_agent(settings),
         *_recommended_agents(settings),
@@ -241,6 +242,26 @@ def _settings(findings: settings_check.Findings) -> Iterator[Check]:
         detail = ", ".join(findings.files) or f"no file; subdeck would read {paths.user_settings_file()}"
         yield Check("settings", State.OK, detail)
     yield from found
+
+
+def _notifications(settings: Settings) -> Iterator[Check]:
+    """Report the ways to notify the user away from the terminal, and notifications that could not be delivered."""
+    from urllib.parse import urlsplit
+
+    from .notices import spool
+
+    sent = settings.notifications
+    if not sent.is_sent:
+        return
+    host = urlsplit(sent.url or "").hostname  # the rest of the address may be a secret
+    ways = [*([f"command {one_line(sent.command[0], 200)}"] if sent.command else ()), *([host] if host else ())]
+    failures = spool.failures()
+    if not failures:
+        yield Check("notify", State.OK, f"{' and '.join(ways)} (content: {sent.content})")
+        return
+    last = next(reversed([channel.fault for channel in failures[-1].channels.values() if channel.fault]), "")
+    count = f"{len(failures)} notification{'' if len(failures) == 1 else 's'} could not be delivered"
+    yield Check("notify", State.WARN, f"{count}; the last one: {last}", "subdeck notify --test")
 
 
 def _presets(workspace: Workspace) -> Iterator[Check]:

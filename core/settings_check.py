@@ -61,6 +61,7 @@ def check(project: Project) -> Findings:
         *(Problem(Severity.WARNING, fault.where, fault.what, fault.hint) for fault in app_check.faults(settings)),
         *_roles(),
         *_certificates(settings),
+        *_notifications(settings),
         *(_notice(notice) for notice in settings.notices),
     )
     paths = (user_settings_file(), project.settings_file, roles_file(), *_certificate_files(settings))
@@ -115,6 +116,17 @@ def _certificates(settings: Settings) -> Iterator[Problem]:
         is_key = error.where.startswith("hosts.")
         what = f"{error.where}: {error.what}"
         yield Problem(Severity.WARNING, place_in_file(error.where if is_key else "hosts.tls"), what, error.hint)
+
+
+def _notifications(settings: Settings) -> Iterator[Problem]:
+    """Check the command and the address for notifications."""
+    if not (settings.notifications.command or settings.notifications.url):
+        return
+    from .config.files import place_in_file
+    from .notify.faults import faults
+
+    for fault in faults(settings.notifications):
+        yield Problem(Severity.WARNING, place_in_file(fault.key), fault.what, fault.hint)
 
 
 def _certificate_files(settings: Settings) -> tuple[str, ...]:

@@ -63,6 +63,7 @@ GROUPS = {
         "models": ("catalogs", "List the models of each installed agent, and your roles."),
         "settings": ("setup", "Show or check the settings, or print an example file."),
         "hosts": ("hosts", "Run agents on other machines: list, check and serve hosts."),
+        "notify": ("notify", "Send waiting notifications, or a test."),
         "doctor": ("setup", "Check this machine and project, and show how to fix problems."),
     },
     "Integrate": {
@@ -78,8 +79,8 @@ GROUPS = {
 """By title in the help, the commands: for each, the module of this package that defines it, and one line of help."""
 COMMANDS = {name: entry for group in GROUPS.values() for name, entry in group.items()}
 UNLISTED = frozenset((
-    "adopt", "completion", "demo", "disconnect", "events", "import", "mcp", "models", "queue", "replay", "report",
-    "tool", "worktrees",
+    "adopt", "completion", "demo", "disconnect", "events", "import", "mcp", "models", "notify", "queue", "replay",
+    "report", "tool", "worktrees",
 ))  # fmt: skip
 """Commands that only `subdeck --help --all` lists: rarely typed, or called by programs."""
 LISTS_ALL = "subdeck.lists_all"

@@ -15,6 +15,7 @@ from ..errors import ContentError, SettingsError, nearest, nearest_of
 from ..paths import Project, user_settings_file
 from ..run.limits import LIMITS, Limits
 from .host_settings import HostsSettings
+from .notification_settings import Notifications
 from .renamed import repeated
 from .settings import PresetDir, SettingFault, Settings
 from .values import OF_UNIT, ProjectMay, Setting, is_blank, read_value, unexpected, without_none
@@ -352,6 +353,17 @@ def user_hosts() -> HostsSettings:
     """Return the hosts in the user's own file, for any project. Raises SettingsError."""
     entries = _read_file(user_settings_file())
     return _built({key: entry.value for key, entry in entries.items() if key.startswith("hosts.")}).hosts
+
+
+def user_notifications() -> Notifications | None:
+    """Return the notifications in the user's own file; None if the file cannot be parsed. Wrong values elsewhere in it
+    do not matter, a wrong value here counts as absent.
+    """
+    file = _File(user_settings_file())
+    if file.errors and not file.entries:
+        return None
+    entries = {key: entry.value for key, entry in file.entries.items() if entry.fault is None}
+    return _built({key: value for key, value in entries.items() if key.startswith("notifications.")}).notifications
 
 
 # --- the example -----------------------------------------------------------------------------------------------------

@@ -7,8 +7,6 @@ example file is made from it.
 # Without `from __future__ import annotations`: the keys are built from these annotations, and evaluating them from text
 # takes longer than everything else here.
 
-import os
-from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
@@ -20,6 +18,7 @@ from ..run.limits import Limits
 from ..run.model import LogCaps, Permissions, RunnerKind, WorktreeFrom
 from . import _app_names
 from .host_settings import HostsSettings
+from .notification_settings import Notifications
 from .values import (
     Begins,
     Count,
@@ -40,16 +39,11 @@ from .values import (
     Variable,
     Verbatim,
     Words,
+    argv,
 )
 
 MEGABYTE = 1024 * 1024
 _OVERRIDES, _ADDS, _LOWERS = ProjectMay.OVERRIDES, ProjectMay.ADDS, ProjectMay.LOWERS
-
-
-def _argv(words: Sequence[str]) -> tuple[str, ...]:
-    if not words or not words[0].strip():
-        raise ValueError
-    return (os.path.expanduser(words[0]), *words[1:])
 
 
 def _kind(word: str) -> str:
@@ -78,7 +72,7 @@ Columns = Annotated[
 
 
 class AgentSettings(Struct, frozen=True):
-    command: Annotated[tuple[Verbatim, ...], Spelling('a list such as ["/opt/bin/pi", "--flag"]', _argv)]
+    command: Annotated[tuple[Verbatim, ...], Spelling('a list such as ["/opt/bin/pi", "--flag"]', argv)]
     """The program and its first arguments, never empty; a leading `~` of the program is already expanded."""
     kind: Annotated[str, Spelling(f"one of {', '.join(KINDS)}", _kind)] = ""
     """Empty means the kind with the agent's name, or pi."""
@@ -99,7 +93,7 @@ class OwnCommand(Struct, frozen=True):
     """The user's own program, started by the app; a project cannot set one."""
 
     key: Key
-    argv: Annotated[tuple[Verbatim, ...], Spelling('a list such as [lazygit, -p, "{cwd}"]', _argv)]
+    argv: Annotated[tuple[Verbatim, ...], Spelling('a list such as [lazygit, -p, "{cwd}"]', argv)]
     """Never a shell command line. `{run_id}`, `{cwd}`, `{answer_file}` and `{patch_file}` are replaced with those of
     the highlighted run.
     """
@@ -193,22 +187,6 @@ class Logs(Struct, frozen=True):
     @property
     def caps(self) -> LogCaps:
         return LogCaps(*(int(megabytes * MEGABYTE) for megabytes in astuple(self)))
-
-
-class Notifications(Struct, frozen=True):
-    toasts: Annotated[Switch, Setting("Show a toast in the app when a run finishes.")] = True
-    bell: Annotated[Switch, Setting("Also ring the terminal's bell.")] = False
-    desktop: Annotated[
-        Literal["off", "osc9", "osc777"],
-        Setting(
-            "Desktop notifications through the terminal: off, osc9 (iTerm2, Windows Terminal, kitty) "
-            "or osc777 (foot, Ghostty, urxvt).",
-            "osc9",
-        ),
-    ] = "off"
-    title: Annotated[
-        Switch, Setting("Show the number of running runs in the terminal's title.", is_rare=True, needs_restart=True)
-    ] = True
 
 
 class Retention(Struct, frozen=True):
@@ -319,7 +297,7 @@ class Settings(Struct, frozen=True, kw_only=True):
         None
     )
     checks: Annotated[
-        dict[Name, Annotated[tuple[Verbatim, ...], Spelling("a list such as [make, test]", _argv)]],
+        dict[Name, Annotated[tuple[Verbatim, ...], Spelling("a list such as [make, test]", argv)]],
         Spelling('lines of the form "name: [program, argument]"', dict),
         Setting(
             "Commands that verify a run's result, by name; each is a list of words (no shell). A "
@@ -360,7 +338,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     ] = ()
     worktree_setup: Annotated[
         tuple[Verbatim, ...],
-        Spelling("a list such as [npm, ci, --prefer-offline]", _argv),
+        Spelling("a list such as [npm, ci, --prefer-offline]", argv),
         Setting(
             "Command to run in each new worktree before the agent starts, as a list of words (no "
             "shell). If it fails, the run does not start.",
@@ -480,7 +458,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     """A value may be several keys separated by commas."""
     diff_pager: Annotated[
         tuple[Verbatim, ...],
-        Spelling('a list such as [delta, "--paging=always"]', _argv),
+        Spelling('a list such as [delta, "--paging=always"]', argv),
         Setting(
             "Program that shows a patch in the app, which it reads from stdin (default: your pager).",
             "[delta]",

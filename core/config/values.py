@@ -6,6 +6,7 @@ A kind is a type for msgspec, with its bounds in a `Meta`; its `Spelling` says h
 from __future__ import annotations
 
 import math
+import os
 import re
 from collections.abc import Callable, Sequence
 from enum import Enum, EnumType
@@ -122,6 +123,13 @@ def _duration(text: str) -> float:
     return float(found[1]) * _UNITS[found[2]]
 
 
+def argv(words: Sequence[str]) -> tuple[str, ...]:
+    """Return a command's words, with the `~` of its program expanded. Raises ValueError without a program."""
+    if not words or not words[0].strip():
+        raise ValueError
+    return (os.path.expanduser(words[0]), *words[1:])
+
+
 def _dollars(text: str) -> float:
     return _number(text.strip().removeprefix("$"))
 
@@ -196,6 +204,20 @@ Duration = Annotated[
 """Seconds; `90`, `90s`, `10m`, `1.5h`."""
 OF_UNIT: dict[Unit, Any] = {Unit.SECONDS: Duration, Unit.DOLLARS: Dollars, Unit.COUNT: Count}
 """The kind of a limit's values."""
+DurationOrZero = Annotated[
+    float,
+    Meta(ge=0, le=MOST_SECONDS),
+    Spelling(
+        f"a number of seconds, or a time such as 5s or 1m, at most {MOST_SECONDS / 3600:.0f}h,",
+        _duration,
+        {
+            "anyOf": [
+                {"type": "number", "minimum": 0, "maximum": MOST_SECONDS},
+                {"type": "string", "pattern": r"^[0-9.]+\s*[smh]?$"},
+            ]
+        },
+    ),
+]
 
 
 def read_value(key: str, kind: Any, node: Node) -> Any:

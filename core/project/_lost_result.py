@@ -7,6 +7,7 @@ later.
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 
 from msgspec.structs import replace
@@ -90,6 +91,7 @@ class Remains:
         if self._ended is None:
             self._add(self._signed_end(result), plain(result.error_message or ""))
         self._settle()
+        self._notify(result)
         if self._prepared and not_ended:
             artifacts.write_result(self._run_dir, replace(self._prepared, not_ended=not_ended))
         elif self._prepared is None or not artifacts.publish_result(self._run_dir):
@@ -97,6 +99,16 @@ class Remains:
         for name in _PASSING:
             files.remove(self._path(name))
         inbox.discard()
+
+    def _notify(self, result: RunResult) -> None:
+        """Notify the user away from the terminal, before there is a result: then no other process finds this end."""
+        meta, root = self._meta, self._project.root
+        if meta is None or meta.is_in_spool:
+            return
+        from ..notices.dispatch import dispatch
+        from ..notices.notice import end_notice
+
+        dispatch(lambda: end_notice(meta, root, result, at=time.time()))
 
     def _signed_end(self, result: RunResult) -> RunEnded:
         mark = proven.seal_of_end(self._run_dir, result)

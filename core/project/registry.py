@@ -19,7 +19,7 @@ from ..run import artifacts, second_copy
 from ..run.model import SCHEMA_VERSION, RunMeta, RunnerKind, RunReason, RunResult, RunStatus
 from ..run.proven import has_result
 from ..run.signature import Verifier
-from ..run.snapshot import Counts, Ended, Queued, RunSnapshot
+from ..run.snapshot import Counts, Ended, Queued, RunSnapshot, ends_with_question
 from ..system import files
 from ..system.directory import Directory, opened
 from ..text.plain import one_line
@@ -420,11 +420,6 @@ def finished_snapshot(
         last_event_at=result.ended_at,
         warnings=(*meta.all_warnings, *result.tampered),
     )
-
-
-def ends_with_question(answer: str) -> bool:
-    """Return whether an answer ends with a question, ignoring emphasis marks and quotes after it."""
-    return answer[-200:].rstrip(" \t\r\n*_`\"'”’)").endswith(("?", "？"))
 
 
 def _without_prompt(meta: RunMeta) -> RunMeta:

@@ -49,6 +49,20 @@ class OpenEnum(StrEnum):
         return bool(self._name_)
 
 
+class NoticeKind(StrEnum):
+    """Conditions that subdeck notifies the user of outside the terminal."""
+
+    NEEDS_INPUT = "needs_input"
+    """A permission request, a question, or an answer that ends with a question."""
+    FAILED = "failed"
+    """A run or its check failed, or a limit other than a budget ended the run."""
+    FINISHED = "finished"
+    IDLE = "idle"
+    """A running agent has been idle for longer than usual."""
+    BUDGET = "budget"
+    """A run's budget, or a daily one, is used up."""
+
+
 class RunnerKind(OpenEnum):
     PROCESS = "process"
     TMUX = "tmux"

@@ -284,3 +284,8 @@ class RunSnapshot(Struct, frozen=True, kw_only=True):
     def sentence(self) -> str:
         """The end of the sentence being written; empty for a run that is not running."""
         return self.state.sentence if isinstance(self.state, Running) else ""
+
+
+def ends_with_question(answer: str) -> bool:
+    """Return whether an answer ends with a question, ignoring emphasis marks and quotes after it."""
+    return answer[-200:].rstrip(" \t\r\n*_`\"'”’)").endswith(("?", "？"))

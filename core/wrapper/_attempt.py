@@ -355,6 +355,8 @@ class Attempt:
             self._poller.unregister(recorded)
             self._take_baseline()
         self._records.touch(now)
+        if self._mailbox.notices:
+            self._mailbox.notices.look(now)
         self._mailbox.advance(now)
         self._reply()
         if self._mailbox.waits_for_person:

@@ -24,6 +24,7 @@ from ..system.log import log_fault
 from ..text.plain import one_line, plain
 from ._attempt import Attempt
 from ._containment import Containment
+from ._notices import Notices
 from ._queue import Signals
 from ._recorder import Recorder, working_tree
 from ._spending import Spending, added
@@ -67,6 +68,7 @@ def supervise(
     if warning:
         records.event(Notice(level=NoticeLevel.WARNING, text=warning))
     mailbox = Mailbox(meta, run_dir, records)
+    notices = mailbox.notices = Notices(meta, run_dir, containment.spare)
     if os.isatty(0) and os.isatty(1):
         from ._pane_input import Foot  # few runs have a pane
 
@@ -100,7 +102,7 @@ def supervise(
     if trouble := containment.runner.trouble:
         records.note_trouble(paths.RUNNER, trouble)
     spending.settle()
-    conclude(run_dir, records, result, place)
+    conclude(run_dir, records, result, place, notices)
 
 
 def _run(
@@ -311,10 +313,17 @@ def _together(before: StreamFacts, last: StreamFacts) -> StreamFacts:
     )
 
 
-def conclude(run_dir: str, records: Records, result: RunResult, place: Directory | None = None) -> None:
+def conclude(
+    run_dir: str,
+    records: Records,
+    result: RunResult,
+    place: Directory | None = None,
+    notices: Notices | None = None,
+) -> None:
     """Write the end of a run: first the complete result under another name, so that it can no longer be lost.
 
-    `place` is the run's directory as opened at the start. Raises OSError if the disk refuses the result.
+    `place` is the run's directory as opened at the start. The user is notified before the result exists: once it does,
+    no other process finds this end. Raises OSError if the disk refuses the result.
     """
     records.look()
     records.settle()
@@ -329,6 +338,8 @@ def conclude(run_dir: str, records: Records, result: RunResult, place: Directory
     if result.error_message:
         records.transcript(plain(result.error_message))
     records.close()
+    if notices:
+        notices.ended(result)
     _publish(run_dir, place, replace(result, artifact_errors=records.troubles), prepared)
     records.remove_transient()
 

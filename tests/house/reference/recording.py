@@ -144,6 +144,7 @@ class _Session:
         self.keep("reply", "reply", asking, "src/auth.py")
         self.keep("wait", "wait", asking)
         self.keep("queue", "queue")
+        self.keep("notify", "notify")
         self.keep("status", "status")
         self.keep("adopt", "adopt", first)
         self.keep("rm", "rm", first)

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 from subdeck.core.paths import project_key, state_file
 from subdeck.core.project.read_marks import SEEN, SINCE, WAITED_SINCE, line, mark_read, marks_file
-from subdeck.core.project.registry import ends_with_question, finished_snapshot
+from subdeck.core.project.registry import finished_snapshot
 from subdeck.core.run.events import Request
 from subdeck.core.run.model import Group, RequestKind, RunReason, RunResult, RunStatus
 from subdeck.core.run.need import Need
-from subdeck.core.run.snapshot import Counts, RunSnapshot
+from subdeck.core.run.snapshot import Counts, RunSnapshot, ends_with_question
 from subdeck.core.system.files import write_state
 from subdeck.tui.runs.seen import LARGEST
 from subdeck.tui.terminal.escapes import title

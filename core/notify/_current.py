@@ -1,0 +1,50 @@
+"""The user's current settings of notifications, for the sender: only the user's own file is read.
+
+A project can never name a command or an address. What was read is kept in the spool with a stamp of the file, so that
+the next sender starts without the YAML reader, and wrappers know which notices are wanted. Annotations are evaluated
+here, as in `run.model`.
+"""
+
+import msgspec
+
+from ..config.notification_settings import Notifications
+from ..notices.spool import directory
+from ..notices.wanted import RECORD, Wanted, stamp_of
+from ..paths import user_settings_file
+from ..system import files
+from ..system.record import read_record
+
+
+class _Record(Wanted, frozen=True):
+    settings: Notifications = Notifications()
+
+
+class CurrentSettings:
+    """Reads the settings again when the file has changed."""
+
+    def __init__(self) -> None:
+        self._record: _Record | None = None
+
+    def read(self) -> Notifications:
+        """Return the settings; the last ones while the file cannot be parsed."""
+        path = user_settings_file()
+        stamp = stamp_of(path)
+        record = self._record or read_record(directory(RECORD), _Record)
+        if record is None or (record.path, record.stamp) != (path, stamp):
+            record = _read(path, stamp, record)
+        self._record = record
+        return record.settings
+
+
+def _read(path: str, stamp: tuple[int, ...], before: _Record | None) -> _Record:
+    from ..config.files import user_notifications  # the YAML reader
+
+    settings = user_notifications()
+    if settings is None:
+        settings = before.settings if before and before.path == path else Notifications()
+    record = _Record(path, stamp, settings.when if settings.is_sent else (), settings)
+    try:
+        files.write_state(directory(RECORD), msgspec.json.encode(record))
+    except OSError:
+        pass  # the next one reads the file again
+    return record
