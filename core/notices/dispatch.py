@@ -1,8 +1,9 @@
 """Queue notices for the sender, a detached process that exits when it has nothing left to send.
 
-It is a separate program, started by its module name, with the lock of the spool already held for it: so there is never
-more than one, even if many processes queue something at the same time. A notice is in the queue before its process
-tries the lock. The sender releases the lock before it looks at the queue for the last time. So one of the two sees it.
+It is a separate program, started by the name of its module, with the lock of the spool already held for it: so there
+is never more than one, even if many processes queue something at the same time. A notice is in the queue before its
+process tries the lock. The sender releases the lock before it looks at the queue for the last time. So one of the two
+sees it.
 """
 
 from __future__ import annotations
@@ -15,15 +16,16 @@ from collections.abc import Callable
 
 from .. import paths
 from ..run.environment import OF_A_RUN
+from ..runners.standby import loading
 from ..system import files
 from ..system.log import log_fault
 from . import spool
 from .notice import Notice
+from .presence import decks
 from .wanted import is_wanted
 
-SENDER = "subdeck.core.notify"
-LOCK_DESCRIPTOR = 3
-"""The descriptor of the spool's lock in a sender that was started here."""
+_PROGRAM = "from subdeck.core.notify.__main__ import main; main()"
+"""Like `-m subdeck.core.notify`, without `runpy`."""
 _FREE = 10
 """First descriptor that cannot be one of a sender's own."""
 
@@ -71,9 +73,13 @@ def start_sender(*, wakes: bool = False, reaps: bool = True) -> int | None:
 
 
 def resume_sending(*, reaps: bool = True) -> int | None:
-    """Start the sender if notices wait and none is running: an earlier one was killed. Raises nothing."""
+    """Start the sender if it has something to do and is not running: it, or a deck that kept notices back, was killed.
+
+    Raises nothing.
+    """
     try:
-        return start_sender(reaps=reaps) if spool.has_work() else None
+        has_work = spool.has_work() or (spool.has_quiet() and not any(deck.has_focus for deck in decks()))
+        return start_sender(reaps=reaps) if has_work else None
     except (OSError, NotImplementedError) as error:
         log_fault("starting the sender of notices", error)
         return None
@@ -101,10 +107,10 @@ def _start(lock: int) -> int:
         (os.POSIX_SPAWN_OPEN, 0, null, os.O_RDONLY, 0),
         (os.POSIX_SPAWN_OPEN, 1, null, os.O_WRONLY, 0),
         (os.POSIX_SPAWN_OPEN, 2, null, os.O_WRONLY, 0),
-        (os.POSIX_SPAWN_DUP2, held, LOCK_DESCRIPTOR),
+        (os.POSIX_SPAWN_DUP2, held, spool.LOCK_DESCRIPTOR),
     )
     # -E: no PYTHON* variable of a user may change it; -P: nor a module in the working directory.
-    argv = (sys.executable, "-P", "-E", "-m", SENDER, "--locked")
+    argv = (sys.executable, "-P", "-E", *loading(_PROGRAM), "--locked")
     environment = {name: value for name, value in os.environ.items() if name not in OF_A_RUN}
     try:
         return os.posix_spawn(

@@ -174,7 +174,7 @@ def _kind_of_end(result: RunResult) -> NoticeKind | None:
 def _of_run(meta: RunMeta, root: str, **fields: object) -> Notice:
     return Notice(
         run_id=meta.run_id,
-        project=root.encode("utf-8", "replace").decode(),
+        project=root.encode("utf-8", "replace").decode("utf-8", "replace"),
         preset=one_line(meta.title, 100),
         task=one_line(meta.description or meta.task, 300),
         **fields,  # type: ignore[arg-type]

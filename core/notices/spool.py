@@ -34,6 +34,8 @@ TORN_S = 60.0
 """Seconds after which a file that was never finished counts as left by a killed process."""
 LOCK, WAKE = "lock", "wake"
 """Held by the sender; and the pipe that wakes it up."""
+LOCK_DESCRIPTOR = 3
+"""The descriptor of the lock in a sender that was started with it."""
 
 
 class RequestPart(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -191,6 +193,18 @@ def has_work() -> bool:
 def work_names() -> set[str]:
     """Return the names of the notices and deliveries that a sender deals with."""
     return {*_names(QUEUE), *_names(SENDING)}
+
+
+def is_sending() -> bool:
+    """Return whether a sender is running."""
+    try:
+        lock = files.open_file(directory(LOCK), os.O_RDWR)
+    except FileNotFoundError:
+        return False
+    try:
+        return not files.try_lock(lock, shared=True)
+    finally:
+        os.close(lock)
 
 
 def has_quiet() -> bool:

@@ -135,16 +135,17 @@ def _spawn(orders: int, loaded: int) -> int | None:
         return None
 
 
-def loading() -> tuple[str, ...]:
-    """Return the interpreter's arguments that find and start the wrapper. If subdeck is installed beside its
-    dependencies, they include that directory: finding it takes 2 ms.
+def loading(program: str = _PROGRAM) -> tuple[str, ...]:
+    """Return the interpreter's arguments that find and start the wrapper, or another program of subdeck.
+
+    If subdeck is installed beside its dependencies, they include that directory: finding it takes 2 ms.
     """
     *place, package, _, _, _ = os.path.abspath(__file__).split(os.sep)
     if package == "subdeck" and place[-1:] in (["site-packages"], ["dist-packages"]):
         directory = os.sep.join(place)
         if os.path.isdir(f"{directory}/msgspec"):
-            return ("-S", "-c", f"import sys; sys.path.append({directory!r}); {_PROGRAM}")
-    return ("-c", _PROGRAM)
+            return ("-S", "-c", f"import sys; sys.path.append({directory!r}); {program}")
+    return ("-c", program)
 
 
 def waiting() -> Standby | None:

@@ -40,6 +40,7 @@ ENGINE = (
     "claude_child",
     "codex_child",
     "talk",
+    "notify",
     "hosts",
     "hosts_memory",
 )

@@ -39,13 +39,16 @@ def measure() -> Iterator[Figure]:
 
 
 @contextmanager
-def _talkers(project: Project, runs: int, per_second: float) -> Iterator[tuple[Engine, list[RunSnapshot], Path]]:
-    """Start runs whose agents talk; they end with the context."""
+def talkers(
+    project: Project, runs: int, per_second: float, **others: object
+) -> Iterator[tuple[Engine, list[RunSnapshot], Path]]:
+    """Start runs whose agents talk; they end with the context. `others` are further settings."""
     notes = Path(project.root) / "notes"
     settings = Path(os.environ["XDG_CONFIG_HOME"]) / "subdeck" / "config.yaml"
     settings.parent.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-I", "-S", TALKER, str(notes), str(per_second)]
-    settings.write_text(json.dumps({"agents": {"talker": {"kind": "pi", "command": command}}, "agent": "talker"}))
+    agents = {"talker": {"kind": "pi", "command": command}}
+    settings.write_text(json.dumps({"agents": agents, "agent": "talker", **others}))
     engine = Engine.open(project.root)
     started: list[RunSnapshot] = []
     try:
@@ -61,7 +64,7 @@ def _talkers(project: Project, runs: int, per_second: float) -> Iterator[tuple[E
 
 
 def _messages() -> Figure:
-    with made_project() as project, _talkers(project, RUNS, PER_SECOND) as (engine, runs, notes):
+    with made_project() as project, talkers(project, RUNS, PER_SECOND) as (engine, runs, notes):
         sent: dict[str, int] = {}
         for number in range(MESSAGES):
             text = f"message {number}"
@@ -69,7 +72,7 @@ def _messages() -> Figure:
             engine.send(runs[number % RUNS].run_id, text)
             time.sleep(PAUSE_S)
         _wait_for(notes, RUNS + MESSAGES)
-        heard = _moments(notes, "heard")
+        heard = moments(notes, "heard")
     late = [(heard[text] - at) / 1e6 for text, at in sent.items()]
     middle, worst = percentile(late, 0.5), percentile(late, 0.99)
     name = f"message sent to the child's stdin, {RUNS} runs at {PER_SECOND}/s, p50 / p99"
@@ -77,7 +80,7 @@ def _messages() -> Figure:
 
 
 def _questions() -> Iterator[Figure]:
-    with made_project() as project, _talkers(project, 1, 0) as (engine, (run,), notes), Panes() as panes:
+    with made_project() as project, talkers(project, 1, 0) as (engine, (run,), notes), Panes() as panes:
         app = panes.open(APP, "--run", run.run_id, cwd=project.root)
         app.until(lambda screen: "talk 0" in screen.text, "the run")
         app.until_quiet(QUIET, patience=8)
@@ -89,7 +92,7 @@ def _questions() -> Iterator[Figure]:
             if number < QUESTIONS - 1:
                 engine.reply(run.run_id, "", Verdict.DENY)
                 panes.wait(PAUSE_S)
-        asked = _moments(notes, "asks")
+        asked = moments(notes, "asks")
         late = [(at * 1000 - asked[text] / 1e6) for text, at in shown.items()]
         middle, worst = percentile(late, 0.5), percentile(late, 0.99)
         name = "question of a child to the screen, p50 / p99"
@@ -105,7 +108,7 @@ def _questions() -> Iterator[Figure]:
     )
 
 
-def _moments(notes: Path, word: str) -> dict[str, int]:
+def moments(notes: Path, word: str) -> dict[str, int]:
     """Return when the agents recorded a word, by its argument."""
     lines = (line.split(" ", 2) for line in notes.read_text().splitlines()) if notes.exists() else ()
     return {argument: int(moment) for moment, noted, argument in lines if noted == word}
@@ -114,7 +117,7 @@ def _moments(notes: Path, word: str) -> dict[str, int]:
 def _wait_for(notes: Path, wanted: int) -> None:
     """Wait until the agents have received so many things."""
     deadline = time.monotonic() + PATIENCE_S
-    while len(_moments(notes, "heard")) < wanted:
+    while len(moments(notes, "heard")) < wanted:
         if time.monotonic() > deadline:
-            raise AssertionError(f"the children heard {len(_moments(notes, 'heard'))} of {wanted} things")
+            raise AssertionError(f"the children heard {len(moments(notes, 'heard'))} of {wanted} things")
         time.sleep(0.05)

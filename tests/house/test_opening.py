@@ -59,7 +59,7 @@ PATHS = {
     "core/acp_bridge/_session_options.py": ({"open"}, "the prompt in the run directory that it is told"),
     "core/mcp/clients.py": ({"open", "os.unlink"}, "the settings of Claude Code and Codex"),
     "core/notices/dispatch.py": ({"os.open"}, "the pipe in the user's state that wakes up the sender of notices"),
-    "core/notify/__main__.py": ({"os.mkfifo", "os.open"}, "the same"),
+    "core/notify/_serve.py": ({"os.mkfifo", "os.open"}, "the same"),
     "core/offline_agent/_directory.py": (
         {"open", "os.open", "os.scandir", "os.walk"},
         "what a child agent reads or edits for its task",

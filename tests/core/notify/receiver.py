@@ -11,7 +11,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 
 from subdeck.core.notices import spool
-from subdeck.core.system import files
 
 from tests.waiting import wait_until
 
@@ -97,20 +96,6 @@ def receiving(answer: Callable[[Received], int] = lambda _: 200) -> Iterator[Rec
         receiver.close()
 
 
-def is_idle() -> bool:
-    """Return whether no sender is running."""
-    try:
-        lock = files.open_file(spool.directory(spool.LOCK), 2)
-    except FileNotFoundError:
-        return True
-    try:
-        return files.try_lock(lock)
-    finally:
-        import os
-
-        os.close(lock)
-
-
 def wait_until_sent() -> None:
     """Wait until the spool is empty and its sender has exited."""
-    wait_until(lambda: is_idle() and not spool.has_work(), "the sender to finish")
+    wait_until(lambda: not (spool.is_sending() or spool.has_work()), "the sender to finish")

@@ -153,5 +153,5 @@ def test_notifications_begin_while_a_run_is_active(project: Path) -> None:
 def senders() -> list[int]:
     """Return the senders of this test."""
     mark = f"{isolation.MARKER}={os.environ[isolation.MARKER]}".encode()
-    found = [pid for pid in processes.living() if "subdeck.core.notify" in processes.arguments(pid)]
+    found = [pid for pid in processes.living() if "--locked" in processes.arguments(pid)]
     return [pid for pid in found if mark in files.content(f"/proc/{pid}/environ").split(b"\0")]

@@ -17,7 +17,7 @@ import pytest
 from subdeck.core.config.notification_settings import Notifications
 from subdeck.core.notices import spool
 from subdeck.core.notices.spool import Delivery, Document, Progress
-from subdeck.core.notify import __main__ as sender, _channels, _plan, _sender
+from subdeck.core.notify import _channels, _plan, _sender, _serve as sender
 
 from tests.factories import write_settings
 from tests.killing import IS_WHOLE, SAMPLE, kill_at
