@@ -148,7 +148,7 @@ class Engine:
 
     def spending(self) -> Standing:
         """Return today's spending, with or without a budget."""
-        from .budget.allowance import standing
+        from .budget.allowance import report, standing
         from .budget.ledger import DayBook, local_day
 
         day, settings = local_day(), self.settings
@@ -156,6 +156,8 @@ class Engine:
             self._day_book, self._stood = DayBook(day), None
         if self._day_book.look() or self._stood is None or self._stood[0] is not settings:
             self._stood = settings, standing(self._day_book, self.project.root, settings)
+            if self._looks_by is not None:
+                report(self._stood[1], self.project.root)
         return self._stood[1]
 
     def launch(self, requests: Sequence[RunRequest], *, background: bool) -> tuple[RunSnapshot, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from enum import StrEnum
 
@@ -14,6 +13,7 @@ from ..errors import BudgetExceeded, LaunchError, UsageError, not_for_agents
 from ..run.model import RunMeta
 from ..run.prices import dollars
 from .ledger import DayBook, Entry, Locked, Sum, append, local_day, this_launcher
+from .used_up import lowest_budget, report_used_up
 
 NEAR = 0.8
 """Share of a budget from which it counts as nearly used up."""
@@ -89,11 +89,7 @@ class Standing(Struct, frozen=True):
 
 def budget_of(project: str, settings: Settings) -> float | None:
     """Return the budget of a project for a day: the lower of the one set for it and the one for every project."""
-    named = {os.path.realpath(os.path.expanduser(name)): amount for name, amount in settings.project_budgets.items()}
-    root = os.path.realpath(project)
-    above = [name for name in named if os.path.commonpath((name, root)) == name] if named else []
-    own = named[max(above, key=len)] if above else None
-    return min((amount for amount in (own, settings.project_budget) if amount is not None), default=None)
+    return lowest_budget(project, settings.project_budget, settings.project_budgets)
 
 
 def standing(book: DayBook, project: str, settings: Settings) -> Standing:
@@ -102,6 +98,13 @@ def standing(book: DayBook, project: str, settings: Settings) -> Standing:
 
     today = of(book.sum(), settings.day_budget)
     return Standing(book.day, today, of(book.sum(project), budget_of(project, settings)))
+
+
+def report(standing: Standing, project: str) -> None:
+    """Notify the user of the budgets that are used up, each once a day."""
+    for name, spent in standing.parts:
+        if spent.is_used_up:
+            report_used_up(standing.day, project if name == _PROJECT else "", spent.figures)
 
 
 def reserve(project: str, metas: Sequence[RunMeta], settings: Settings, *, over_budget: bool) -> None:

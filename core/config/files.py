@@ -15,7 +15,6 @@ from ..errors import ContentError, SettingsError, nearest, nearest_of
 from ..paths import Project, user_settings_file
 from ..run.limits import LIMITS, Limits
 from .host_settings import HostsSettings
-from .notification_settings import Notifications
 from .renamed import repeated
 from .settings import PresetDir, SettingFault, Settings
 from .values import OF_UNIT, ProjectMay, Setting, is_blank, read_value, unexpected, without_none
@@ -355,15 +354,14 @@ def user_hosts() -> HostsSettings:
     return _built({key: entry.value for key, entry in entries.items() if key.startswith("hosts.")}).hosts
 
 
-def user_notifications() -> Notifications | None:
-    """Return the notifications in the user's own file; None if the file cannot be parsed. Wrong values elsewhere in it
-    do not matter, a wrong value here counts as absent.
+def user_settings() -> Settings | None:
+    """Return the settings in the user's own file, for any project; None if it cannot be parsed. Wrong values count as
+    absent.
     """
     file = _File(user_settings_file())
     if file.errors and not file.entries:
         return None
-    entries = {key: entry.value for key, entry in file.entries.items() if entry.fault is None}
-    return _built({key: value for key, value in entries.items() if key.startswith("notifications.")}).notifications
+    return _built({key: entry.value for key, entry in file.entries.items() if entry.fault is None})
 
 
 # --- the example -----------------------------------------------------------------------------------------------------

@@ -20,6 +20,15 @@ RECORD = "settings"
 _WORD = b"notifications"
 
 
+class Budgets(Struct, frozen=True, omit_defaults=True):
+    """The daily budgets in the user's file; dollars."""
+
+    day: float | None = None
+    project: float | None = None
+    projects: dict[str, float] = {}
+    """By directory, as written."""
+
+
 class Wanted(Struct, frozen=True):
     """What the sender has last read."""
 
@@ -28,6 +37,7 @@ class Wanted(Struct, frozen=True):
     stamp: tuple[int, ...]
     kinds: tuple[NoticeKind, ...]
     """Empty if notifications are not sent anywhere."""
+    budgets: Budgets = Budgets()
 
 
 def is_wanted(kind: NoticeKind) -> bool:
@@ -39,6 +49,13 @@ def is_wanted(kind: NoticeKind) -> bool:
     if record is not None and (record.path, record.stamp) == (path, stamp):
         return kind in record.kinds
     return _WORD in files.content(path)
+
+
+def budgets() -> Budgets | None:
+    """Return the user's daily budgets; None if the sender has not read the current settings."""
+    path = user_settings_file()
+    record = read_record(directory(RECORD), Wanted)
+    return record.budgets if record and (record.path, record.stamp) == (path, stamp_of(path)) else None
 
 
 def stamp_of(path: str) -> tuple[int, ...]:

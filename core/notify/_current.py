@@ -9,7 +9,7 @@ import msgspec
 
 from ..config.notification_settings import Notifications
 from ..notices.spool import directory
-from ..notices.wanted import RECORD, Wanted, stamp_of
+from ..notices.wanted import RECORD, Budgets, Wanted, stamp_of
 from ..paths import user_settings_file
 from ..system import files
 from ..system.record import read_record
@@ -37,12 +37,16 @@ class CurrentSettings:
 
 
 def _read(path: str, stamp: tuple[int, ...], before: _Record | None) -> _Record:
-    from ..config.files import user_notifications  # the YAML reader
+    from ..config.files import user_settings  # the YAML reader
 
-    settings = user_notifications()
-    if settings is None:
-        settings = before.settings if before and before.path == path else Notifications()
-    record = _Record(path, stamp, settings.when if settings.is_sent else (), settings)
+    if (whole := user_settings()) is not None:
+        settings = whole.notifications
+        budgets = Budgets(whole.day_budget, whole.project_budget, whole.project_budgets)
+    elif before and before.path == path:
+        settings, budgets = before.settings, before.budgets
+    else:
+        settings, budgets = Notifications(), Budgets()
+    record = _Record(path, stamp, settings.when if settings.is_sent else (), budgets, settings)
     try:
         files.write_state(directory(RECORD), msgspec.json.encode(record))
     except OSError:

@@ -15,7 +15,7 @@ from ..paths import EVENTS, Project
 from ..system.line_file import HeldFile
 from .artifacts import ActivityRecord, decode_activity
 from .describe import moment, unreadable_lines
-from .events import Event, EventTail, HandedBack, Retry, RunEnded, RunStarted, TakenOver
+from .events import Event, EventTail, HandedBack, Retry, RunEnded, RunStarted, TakenOver, decode_event
 from .fold import Fold, OpenCalls
 from .model import RunMeta, RunnerKind, WaitsFor
 from .placement import Place, PlaceReader, PlaceState
@@ -263,9 +263,31 @@ class Pulse:
         """Return the seconds of silence that are normal; None if any silence is: a tool is running, or the run is
         over.
         """
-        if self._is_over or self._calls:
-            return None
+        return None if self._is_over or self._calls else self.normal_silence(stall)
+
+    def normal_silence(self, stall: float | None) -> float:
+        """Return the same for an agent that certainly works, without a tool."""
         seconds = max(LEAST_S, FACTOR * self.usual_pause)
         if stall is not None:
             seconds = min(seconds, stall / 2)
         return seconds + self._delay_s
+
+
+READ_BYTES = 1024 * 1024
+"""Bytes of events from which `usual_patience` learns how long an agent's pauses are."""
+
+
+def usual_patience(run_dir: str, stall: float | None) -> float:
+    """Return the seconds of silence that are normal for a running agent without a running tool, by its latest events.
+
+    For a process that does not follow the run.
+    """
+    pulse = Pulse()
+    file = HeldFile(os.path.join(run_dir, EVENTS))
+    status = file.status()
+    content = file.read(READ_BYTES, max(0, status.st_size - READ_BYTES)) if status else b""
+    file.close()
+    for line in content.split(b"\n"):
+        if event := decode_event(line):
+            pulse.apply(event)
+    return pulse.normal_silence(stall)

@@ -355,8 +355,7 @@ class Attempt:
             self._poller.unregister(recorded)
             self._take_baseline()
         self._records.touch(now)
-        if self._mailbox.notices:
-            self._mailbox.notices.look(now)
+        self._look_at_notices(now)
         self._mailbox.advance(now)
         self._reply()
         if self._mailbox.waits_for_person:
@@ -374,6 +373,12 @@ class Attempt:
             child.terminate()
         elif step is Step.KILL:
             self._containment.kill()
+
+    def _look_at_notices(self, now: float) -> None:
+        if notices := self._mailbox.notices:
+            notices.look(now)
+            is_quiet = not (self._stream.running_tools or self._mailbox.waits_for_person or self._escalation.has_begun)
+            notices.look_for_silence(now, self._watchdog.last_heard, self._records.seq, is_quiet=is_quiet)
 
     def _keep_limits(self, now: float) -> None:
         if self._escalation.has_begun or self._limit is not None:

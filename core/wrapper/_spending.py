@@ -16,6 +16,7 @@ from ..run.prices import price_of
 
 if TYPE_CHECKING:
     from ..budget.ledger import RunBook
+    from ._notices import Notices
     from .records import Records
 
 WRITE_INTERVAL_S = 10.0
@@ -31,6 +32,8 @@ class Spending:
         self._records = records
         self._written_at: float | None = None
         self._book: RunBook | None = None
+        self.notices: Notices | None = None
+        """Notify the user of daily budgets that are used up."""
 
     def take(self, event: UsageReported) -> UsageReported:
         """Count usage, and return it with a price from the user's table if the agent reported none."""
@@ -74,6 +77,8 @@ class Spending:
             self._book.write(is_over=is_over)
         except OSError as error:
             self._records.note_trouble("the spending ledger", error)
+        if self.notices:
+            self.notices.spent()
 
 
 def added(before: Usage, used: Usage) -> Usage:

@@ -82,6 +82,7 @@ def supervise(
         failed = worktree.prepare()
     recorder = Recorder(meta, run_dir, working_tree(meta.cwd))
     spending = Spending(meta, run_dir, records)
+    spending.notices = notices
     if failed:
         result = result_of(meta, StreamFacts(), failed, started=None)
     else:
