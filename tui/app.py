@@ -7,10 +7,12 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from textual import on
+from textual.events import AppBlur, AppFocus
 from textual.notifications import Notification, Notify, SeverityLevel
 from textual.screen import ModalScreen
 
 from ..core.text.plain import plain
+from .attention import LOOK_S, Attention
 from .deck.screen import MainScreen
 from .feed.messages import SettingsRead
 from .keys.command import Action, KeyContext
@@ -62,6 +64,8 @@ class SubdeckApp(KeyQueueApp, inherit_bindings=False):
         self.notices = Notices()
         self.set_keymap(keymap(self._actions))
         give_captures_encoding(self)
+        self._attention: Attention | None = None
+        """None in a read-only app, which writes nothing."""
 
     def get_default_screen(self) -> MainScreen:
         return MainScreen(
@@ -99,11 +103,36 @@ class SubdeckApp(KeyQueueApp, inherit_bindings=False):
             expect_unannounced_stops(
                 lambda: driver.is_lent, driver.renew, lambda: self.call_later(self.refresh, layout=True)
             )
+        if not self._readonly:
+            self._attention = Attention(self._engine, self._shown_runs, self._warn_of_failures)
+            self.watch(self, "app_focus", self._attention.change_focus, init=False)
+            self.set_interval(LOOK_S, self._attention.look)
         for fault in self._faults:
             text = f"{fault}\n  Using the default."
             self.notify(plain(text), severity="warning", timeout=FAULT_TIMEOUT, markup=False)
         for notice in self._engine.settings.notices:
             self.notify(plain(notice), severity="warning", markup=False)
+
+    @on(AppFocus)
+    def note_focus(self) -> None:
+        if self._attention:
+            self._attention.report_focus(True)
+
+    @on(AppBlur)
+    def note_blur(self) -> None:
+        if self._attention:
+            self._attention.report_focus(False)
+
+    def on_unmount(self) -> None:
+        if self._attention:
+            self._attention.close()
+
+    def _shown_runs(self) -> tuple[str, ...]:
+        deck = self.screen_stack[0] if self.screen_stack else None
+        return deck.shown_runs if isinstance(deck, MainScreen) else tuple(self._watched)
+
+    def _warn_of_failures(self, text: str) -> None:
+        self.notify(plain(text), severity="warning", timeout=FAULT_TIMEOUT, markup=False)
 
     @on(SettingsRead)
     def show_settings(self, message: SettingsRead) -> None:

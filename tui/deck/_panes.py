@@ -279,6 +279,11 @@ class SingleRunMode:
         """Whether the run does not exist, so that no other run takes its place, or its actions."""
         return self._run_id is not None and not self._here
 
+    @property
+    def run_id(self) -> str | None:
+        """The run; None once you have gone to the deck."""
+        return self._run_id
+
     def note(self, back: str) -> str:
         """Return the run's message for the header; `back` is the key that goes to the deck."""
         return f"this run no longer exists · {back} goes to the deck" if self._gone else ""

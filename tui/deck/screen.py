@@ -539,6 +539,11 @@ class MainScreen(LeanScreen):
         """The runs that the app was opened for; empty for all."""
         return self._watched
 
+    @property
+    def shown_runs(self) -> tuple[str, ...]:
+        """The only runs on the screen; empty for all."""
+        return (self._single_run.run_id,) if self._single_run.run_id else tuple(self._watched)
+
     def open_talk(self, saying: Saying) -> None:
         """Open the message line below the transcript."""
         if not self.talk.is_open:
