@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from . import paths, trust
 from .errors import RunBusy, SettingsError, SubdeckError, UnknownRun, UsageError, not_for_agents
+from .notices.pending import pending
 from .project.registry import Registry, found
 from .run import artifacts
 from .run.model import OPERATOR, LaunchedBy, LauncherKind, RunMeta, RunResult, StopReason, Verdict, newer_schema
@@ -212,6 +213,10 @@ class Engine:
         registry = Registry(self.project, by=self._looks_by, only=run_ids)
         names = registry.names()
         registry.look({*names[:last], *registry.active_names()}, prove=True)
+        if self._looks_by is not None and pending():
+            from .notices.dispatch import resume_sending
+
+            resume_sending()
         return registry.snapshots()
 
     def result(self, run_id: str) -> RunResult | None:

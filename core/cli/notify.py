@@ -109,7 +109,9 @@ def _is_ok(attempts: list[TriedChannel] | tuple[TriedChannel, ...]) -> bool:
 def _state() -> Output[NotificationState | NotificationTest]:
     from ..notices import spool
     from ..notices.dispatch import resume_sending
+    from ..notices.pending import pending
 
+    waiting = len(pending())
     resume_sending()
     failed = tuple(
         FailedNotification(
@@ -119,7 +121,7 @@ def _state() -> Output[NotificationState | NotificationTest]:
         )
         for delivery in spool.failures()
     )
-    state = NotificationState(len(spool.work_names()), failed)
+    state = NotificationState(waiting, failed)
 
     def text() -> Iterator[Piece]:
         yield f"{state.waiting or 'No'} notification{'' if state.waiting == 1 else 's'} waiting."

@@ -21,6 +21,7 @@ from ..system import files
 from ..system.log import log_fault
 from . import spool
 from .notice import Notice
+from .pending import pending
 from .presence import decks
 from .wanted import is_wanted
 
@@ -78,7 +79,7 @@ def resume_sending(*, reaps: bool = True) -> int | None:
     Raises nothing.
     """
     try:
-        has_work = spool.has_work() or (spool.has_quiet() and not any(deck.has_focus for deck in decks()))
+        has_work = pending() or (spool.has_quiet() and not any(deck.has_focus for deck in decks()))
         return start_sender(reaps=reaps) if has_work else None
     except (OSError, NotImplementedError) as error:
         log_fault("starting the sender of notices", error)

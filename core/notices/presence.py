@@ -12,7 +12,7 @@ from msgspec import Struct
 from ..system import files
 from ..system.record import read_record
 from .notice import Notice
-from .spool import directory
+from .pending import directory
 
 DECKS = "decks"
 _COMING = ".coming-"

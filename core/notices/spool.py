@@ -17,7 +17,6 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct
 
-from .. import paths
 from ..run.enumerations import NoticeKind
 from ..run.proven import has_result
 from ..system import files
@@ -25,8 +24,9 @@ from ..system.directory import opened
 from ..system.record import read_record
 from ..text.decoder import decoded
 from .notice import Notice
+from .pending import QUEUE as QUEUE, SENDING as SENDING, directory as directory
 
-QUEUE, QUIET, SENDING, DONE, FAILED = "queue", "quiet", "sending", "done", "failed"
+QUIET, DONE, FAILED = "quiet", "done", "failed"
 KEPT_S = 24 * 3600.0
 """Seconds that the record of a condition is kept at least."""
 FAILURES_KEPT_S = 7 * 24 * 3600.0
@@ -158,11 +158,6 @@ class Done(Struct, frozen=True):
     """Why it was dropped."""
 
 
-def directory(*names: str) -> str:
-    """Return a path in the spool; without names the spool itself."""
-    return paths.state_file("notify", *names)
-
-
 # --- for every process -----------------------------------------------------------------------------------------------
 
 
@@ -183,16 +178,6 @@ def withdraw(notice_id: str) -> None:
     """Take a notice back whose condition is over, unless its delivery has begun."""
     for place in (QUEUE, QUIET):
         files.remove(directory(place, notice_id))
-
-
-def has_work() -> bool:
-    """Return whether a sender has something to do, now or later."""
-    return bool(work_names())
-
-
-def work_names() -> set[str]:
-    """Return the names of the notices and deliveries that a sender deals with."""
-    return {*_names(QUEUE), *_names(SENDING)}
 
 
 def is_sending() -> bool:

@@ -14,7 +14,7 @@ from ..paths import user_settings_file
 from ..run.enumerations import NoticeKind
 from ..system import files
 from ..system.record import read_record
-from .spool import directory
+from .pending import directory
 
 RECORD = "settings"
 _WORD = b"notifications"

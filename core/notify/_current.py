@@ -8,7 +8,7 @@ here, as in `run.model`.
 import msgspec
 
 from ..config.notification_settings import Notifications
-from ..notices.spool import directory
+from ..notices.pending import directory
 from ..notices.wanted import RECORD, Budgets, Wanted, stamp_of
 from ..paths import user_settings_file
 from ..system import files

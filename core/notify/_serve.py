@@ -12,6 +12,7 @@ from functools import partial
 
 from ..config.notification_settings import Notifications
 from ..notices import spool
+from ..notices.pending import pending
 from ..notices.spool import LOCK_DESCRIPTOR, Delivery
 from ..system import files
 from ..system.log import log_fault
@@ -35,7 +36,7 @@ def serve(*, is_locked: bool) -> None:
         unreadable = _send_all(pipe)
         # A process that queues something tests the lock afterwards: it starts another sender, or is seen here.
         files.unlock(lock)
-        if spool.work_names() <= unreadable or not files.lock_soon(lock, TRY_S):
+        if pending() <= unreadable or not files.lock_soon(lock, TRY_S):
             return
 
 
@@ -46,11 +47,11 @@ def _send_all(pipe: int) -> set[str]:
     work = Work(partial(_begin, pipe))
     work.begin(time.time())
     while True:
-        before = spool.work_names()
+        before = pending()
         next_at = work.step(time.time())
         if next_at is None and not work.is_busy:
             spool.prune(time.time())
-            return before & spool.work_names()
+            return before & pending()
         wait = LONGEST_WAIT_S if next_at is None else min(max(0.0, next_at - time.time()), LONGEST_WAIT_S)
         if poller.poll(wait * 1000 + 1):
             os.read(pipe, 65536)

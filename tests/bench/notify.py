@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 from subdeck.core.notices import spool
+from subdeck.core.notices.pending import pending
 from subdeck.core.run.model import Verdict
 
 from .busy import made_project
@@ -57,7 +58,7 @@ def _wait_for(notice: str, received: dict[str, int]) -> None:
 def _wait_until_idle() -> None:
     """Wait until the sender has exited, so that the next request has to start one."""
     deadline = time.monotonic() + PATIENCE_S
-    while spool.has_work() or spool.is_sending():
+    while pending() or spool.is_sending():
         if time.monotonic() > deadline:
             raise AssertionError("the sender does not exit")
         time.sleep(0.01)

@@ -82,3 +82,13 @@ def test_what_waits_is_sent(project_dir: Path) -> None:
     done = subdeck("notify", "--json", cwd=project_dir)
     assert 1 == done.document["waiting"]
     wait_until_sent()
+
+
+def test_a_list_of_runs_replaces_a_killed_sender(project_dir: Path) -> None:
+    """A command that reads runs starts a sender if one was killed."""
+    with receiving() as receiver:
+        write_settings(notifications={"url": receiver.url})
+        spool.add(asked())
+        assert 0 == subdeck("status", cwd=project_dir).code
+        wait_until_sent()
+    assert ["r1.q1"] == [document["id"] for document in receiver.documents]

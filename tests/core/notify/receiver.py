@@ -11,6 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 
 from subdeck.core.notices import spool
+from subdeck.core.notices.pending import pending
 
 from tests.waiting import wait_until
 
@@ -98,4 +99,4 @@ def receiving(answer: Callable[[Received], int] = lambda _: 200) -> Iterator[Rec
 
 def wait_until_sent() -> None:
     """Wait until the spool is empty and its sender has exited."""
-    wait_until(lambda: not (spool.is_sending() or spool.has_work()), "the sender to finish")
+    wait_until(lambda: not (spool.is_sending() or pending()), "the sender to finish")

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from subdeck.core.notices import dispatch as dispatching, spool
 from subdeck.core.notices.dispatch import dispatch, resume_sending
+from subdeck.core.notices.pending import pending
 from subdeck.core.notices.wanted import is_wanted
 from subdeck.core.paths import CHILD
 from subdeck.core.run.enumerations import NoticeKind
@@ -54,7 +55,7 @@ def test_what_the_sender_has_read_decides(starts: list[int]) -> None:
     wait_until_sent()
     assert 1 == len(starts) and not is_wanted(NoticeKind.NEEDS_INPUT)
     dispatch(lambda: asked(2))
-    assert 1 == len(starts) and not spool.has_work()
+    assert 1 == len(starts) and not pending()
     write_settings(notifications={"command": ["/bin/true"], "when": ["failed"]})
     assert is_wanted(NoticeKind.NEEDS_INPUT)  # not read yet
     dispatch(lambda: asked(3))
@@ -80,7 +81,6 @@ def test_many_notices_at_once(starts: list[int]) -> None:
         wait_until_sent()
     parts = [part["id"] for document in receiver.documents for part in document["notices"]]
     assert sorted(f"r{number}.q1" for number in range(20)) == sorted(parts)
-    assert len(receiver.received) == len(receiver.documents)
 
 
 def test_a_running_sender_is_woken_up() -> None:
@@ -103,7 +103,7 @@ def test_an_agent_starts_no_sender(starts: list[int], monkeypatch: pytest.Monkey
     write_settings(notifications={"command": ["/bin/true"]})
     monkeypatch.setenv(CHILD, "1")
     dispatch(asked)
-    assert ([], True) == (starts, spool.has_work())
+    assert ([], {"r1.q1"}) == (starts, pending())
     monkeypatch.delenv(CHILD)
     resume_sending()
     wait_until_sent()

@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from subdeck.core.config.notification_settings import Notifications
 from subdeck.core.notices import spool
+from subdeck.core.notices.pending import pending
 from subdeck.core.notices.spool import Delivery, Document, Progress
 from subdeck.core.notify import _channels, _plan, _sender, _serve as sender
 
@@ -171,7 +172,7 @@ def test_random_kills(server: Server, attempts: Callable[[], Counter[str]]) -> N
 
     def is_done() -> bool:
         os.waitpid(forked(None), 0)
-        return not spool.has_work()
+        return not pending()
 
     wait_until(is_done, "a sender to finish")
     received = server.received()

@@ -8,6 +8,7 @@ import pytest
 from subdeck.core.config.notification_settings import Notifications
 from subdeck.core.notices import spool
 from subdeck.core.notices.notice import Notice
+from subdeck.core.notices.pending import pending
 from subdeck.core.notices.presence import Deck, Presence
 from subdeck.core.notices.spool import Delivery
 from subdeck.core.notify._plan import GIVE_UP_S, INTERVAL_S
@@ -78,7 +79,7 @@ def test_a_notice_is_sent_once(ways: Ways) -> None:
     assert ["r1.q1"] == sent(ways)
     ways.answer()
     assert work.step(AT) is None and not work.is_busy
-    assert not spool.has_work()
+    assert not pending()
     assert not spool.add(at(asked()))
     assert work.step(AT + 100) is None
     assert ["r1.q1"] == sent(ways)
@@ -97,7 +98,7 @@ def test_conditions_of_several_runs_are_one_delivery(ways: Ways) -> None:
     work.step(AT + 5.0)
     first, second = sent(ways)
     assert first.startswith("batch.") and second == "r7.end"
-    assert not spool.has_work()
+    assert not pending()
 
 
 def test_a_failed_attempt_is_repeated_for_ten_minutes(ways: Ways) -> None:
@@ -113,7 +114,7 @@ def test_a_failed_attempt_is_repeated_for_ten_minutes(ways: Ways) -> None:
         now = next_at
     assert AT + GIVE_UP_S == now
     assert {"r1.q1"} == set(sent(ways)) and 10 < len(sent(ways)) < 30
-    assert not spool.has_work() and not spool.add(at(asked()))
+    assert not pending() and not spool.add(at(asked()))
     (failure,) = spool.failures()
     assert ("r1.q1", "no answer") == (failure.id, failure.channels["url"].fault)
     spool.forget_failures()
@@ -157,9 +158,9 @@ def test_a_record_of_success_is_final(ways: Ways) -> None:
     work.step(AT)
     ways.answer()
     work._take_outcomes(AT)  # killed here: the delivery is still in the spool
-    assert spool.has_work()
+    assert pending()
     started(ways).step(AT)
-    assert ["r1.q1"] == sent(ways) and not spool.has_work()
+    assert ["r1.q1"] == sent(ways) and not pending()
 
 
 def test_a_condition_found_again_is_not_sent_again(ways: Ways) -> None:
@@ -171,7 +172,7 @@ def test_a_condition_found_again_is_not_sent_again(ways: Ways) -> None:
     ways.answer()
     work.step(AT)
     work.step(AT + INTERVAL_S)
-    assert ["r1.q1"] == sent(ways) and not spool.has_work()
+    assert ["r1.q1"] == sent(ways) and not pending()
 
 
 def test_a_withdrawn_request_is_not_sent(ways: Ways) -> None:
@@ -216,7 +217,7 @@ def test_a_request_waits_while_the_user_is_at_the_deck(ways: Ways) -> None:
     work = started(ways)
     work.step(AT)
     assert work.step(AT + 5.0) is None
-    assert [] == sent(ways) and spool.has_quiet() and not spool.has_work()
+    assert [] == sent(ways) and spool.has_quiet() and not pending()
     presence.show(Deck(ROOT))
     started(ways).step(AT + 9.0)
     presence.close()
