@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec.structs import replace
 
-from ..paths import WORKS, WORKTREE, is_run_id
+from ..paths import WORKS, WORKTREE, hex_digest, is_run_id
 from ..text.plain import one_line, plain
 from ..text.visible import is_hiding, is_hiding_name, visible, visible_line, visible_name
 from .events import CUT, Field, Request
@@ -212,9 +212,7 @@ def is_marked(request: Request) -> bool:
 def request_hash(run_id: str, request: Request) -> str:
     """Return the hash of everything that the user decides on when answering a run's request."""
     decided = [getattr(request, name) for name in request.__struct_fields__ if name not in _UNHASHED]
-    import hashlib  # loaded late: few programs answer a request
-
-    return hashlib.sha256(msgspec.json.encode([run_id, *decided])).hexdigest()[:HASH]
+    return hex_digest(msgspec.json.encode([run_id, *decided]), HASH)
 
 
 def kept_request(request: Request, limit: int = REQUEST_LIMIT) -> Request:
