@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
 
 import msgspec
 from msgspec import Struct
@@ -11,16 +12,28 @@ from msgspec import Struct
 from .. import paths
 from ..agents.question import filled_in
 from ..errors import RunBusy, SubdeckError, UnknownRun, UsageError
-from ..run.events import Decision, Event, EventTail, Interrupted, Message, Request
+from ..run.events import (
+    Decision,
+    Event,
+    EventTail,
+    Interrupted,
+    Message,
+    Request,
+    decode_event,
+    line_prefix,
+)
 from ..run.inbox import LONGEST_TEXT, EntryKind, InboxClosed, put
 from ..run.model import MessageState, RequestKind, Verdict, newer_schema
-from ..run.requests import missing_words, request_hash
+from ..run.requests import answered_words, missing_words, request_hash
 from ..run.snapshot import Queued, Running, RunSnapshot
 from ..runners.hosts import see_to_relay
 from ..system import processes
+from ..system.line_file import LineTail
 from ..text.plain import one_line
 from .liveness import living_wrappers
 from .ownership import check_own
+
+_ANSWERS = (line_prefix(Decision), line_prefix(Message))
 
 
 class Sent(Struct, frozen=True):
@@ -90,7 +103,12 @@ def reply(
     `read` is the hash of the request that was read; without it, the open request is assumed.
     """
     _check_listens(project, run)
-    request = open_request(run, request_id)
+    try:
+        request = open_request(run, request_id)
+    except UnknownRequest as unknown:
+        if decision := decision_on(project, run.run_id, request_id):
+            raise UnknownRequest(answered_words(decision), where=run.run_id, hint=unknown.hint) from None
+        raise
     current = request_hash(run.run_id, request)
     if read not in ("", current):
         what = f"{request.id} of run {run.meta.short_id} is a different request: its hash is not {one_line(read, 40)}"
@@ -114,6 +132,32 @@ def open_request(run: RunSnapshot, request_id: str = "") -> Request:
             return request
     what = f"{one_line(request_id, 40)} is not pending in run {run.meta.short_id}"
     raise UnknownRequest(what, where=run.run_id, hint=f"open: {known}")
+
+
+def decision_on(project: paths.Project, run_id: str, request_id: str) -> Decision | None:
+    """Return the decision on a run's request; None if there is none."""
+    for event in _answers(project, run_id):
+        if isinstance(event, Decision) and event.request == request_id:
+            return event
+    return None
+
+
+def settled(project: paths.Project, run_id: str, sent_id: str) -> Decision | Message | None:
+    """Return the decision that a sent reply made, or the last state of a sent message; None if there is none yet."""
+    last: Decision | Message | None = None
+    for event in _answers(project, run_id):
+        if sent_id == (event.message if isinstance(event, Decision) else event.id):
+            last = event
+    return last
+
+
+def _answers(project: paths.Project, run_id: str) -> Iterator[Decision | Message]:
+    """Yield a run's decisions and messages; its other events are not decoded."""
+    lines = LineTail(os.path.join(project.run_dir(run_id), paths.EVENTS)).lines()
+    for line in lines:
+        event = decode_event(line) if line.startswith(_ANSWERS) else None
+        if isinstance(event, Decision | Message):
+            yield event
 
 
 class UnknownRequest(UnknownRun):

@@ -170,6 +170,12 @@ def decision_line(decision: Decision) -> str | None:
     return f"{word}{by}: {said}" if said else f"{word}{by}"
 
 
+def answered_words(decision: Decision) -> str:
+    """Return `q1 is no longer pending: allowed by the user`."""
+    word = _VERDICTS.get(decision.verdict, one_line(decision.verdict, 40))
+    return f"{one_line(decision.request, 40)} is no longer pending: {word.lower()}{_by(decision)}"
+
+
 def _by(decision: Decision) -> str:
     if decision.by == BY_RULE:
         return f" by the rule {one_line(decision.rule, 80)}" if decision.rule else " by a rule"

@@ -17,6 +17,7 @@ from ..run.requests import (
     BY_AGENT,
     BY_RULE,
     BY_TIMEOUT,
+    answered_words,
     is_marked,
     kept_request,
     missing_words,
@@ -64,6 +65,8 @@ class Mailbox:
         self._policy: Policy | None = None
         """Created for the first request: few runs have any."""
         self._requests = 0
+        self._answered: dict[str, str] = {}
+        """Who answered each request and how, in words, by the request's id."""
         self._interrupt: Entry | None = None
         """The last interrupt sent to the agent."""
         self._wish: Entry | None = None
@@ -247,7 +250,8 @@ class Mailbox:
         if entry.verdict is None or not entry.verdict.is_known or entry.verdict is Verdict.WITHDRAWN:
             self.refuse(entry, "the answer has no allow, deny or reply")
         elif number not in self._open:
-            self.refuse(entry, f"{number} is no longer pending" if number else "no request is pending")
+            gone = self._answered.get(number, f"{number} is no longer pending")
+            self.refuse(entry, gone if number else "no request is pending")
         elif fault := self._fault(self._open[number][0], entry):
             self.refuse(entry, fault)
         elif entry.verdict in _LEAVE and self._rules().way(self._open[number][0]) != self._ways[number]:
@@ -372,18 +376,19 @@ class Mailbox:
         if verdict is Verdict.DENY and self._stream is not None:
             why = text if by == BY_TIMEOUT else ""
             self._stream.denied(": ".join(filter(None, (why, f"{request.tool_name} {subject}".strip()))))
-        self._records.event(
-            Decision(
-                request=number,
-                verdict=verdict,
-                text=text,
-                by=by,
-                rule=rule,
-                tool_name=request.tool_name,
-                subject=subject,
-                message=message,
-            )
+        decision = Decision(
+            request=number,
+            verdict=verdict,
+            text=text,
+            by=by,
+            rule=rule,
+            tool_name=request.tool_name,
+            subject=subject,
+            message=message,
         )
+        self._records.event(decision)
+        if number:
+            self._answered[number] = answered_words(decision)
 
 
 def _denied_by(rule: str) -> str:

@@ -173,6 +173,19 @@ def test_a_reply_names_the_request(engine: Engine) -> None:
         engine.reply(run.run_id, "", Verdict.ALLOW)
 
 
+def test_a_late_reply_is_told_who_was_first(engine: Engine) -> None:
+    """The error of a reply to a decided request names the decision and its sender."""
+    with listening(engine.project, permission(1)) as run:
+        run.write(Decision(request="q1", verdict=Verdict.DENY, by="operator"))
+        with pytest.raises(UnknownRequest, match="q1 is no longer pending: denied by the user"):
+            engine.reply(run.run_id, "q1", Verdict.ALLOW)
+        run.write(permission(2))
+        with pytest.raises(UnknownRequest, match="q1 is no longer pending: denied by the user") as refused:
+            engine.reply(run.run_id, "q1", Verdict.ALLOW)
+        assert "q2" in refused.value.hint
+        assert [] == run.take()
+
+
 def test_a_reply_fits_what_is_asked(engine: Engine) -> None:
     """A permission request takes allow or deny, a question takes text, and a choice one of its labels or numbers."""
     with listening(engine.project, permission(1, run_rule=""), choice(2)) as run:

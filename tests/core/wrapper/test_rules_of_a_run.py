@@ -144,7 +144,7 @@ def test_two_requests_under_one_id(run: Listening, second: str) -> None:
     before = list(talk.child.replied)
     talk.reply(Verdict.ALLOW, "q1")
     assert before == talk.child.replied
-    assert "q1 is no longer pending" in talk.said(Message)[-1].reason
+    assert "q1 is no longer pending: withdrawn by the agent" == talk.said(Message)[-1].reason
 
 
 def test_leave_for_the_run_is_refused_where_no_rule_would_say_it(run: Listening) -> None:
