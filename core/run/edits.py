@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple, cast
 
@@ -111,6 +111,19 @@ def diff_to_decide(diff: str) -> list[DiffLine]:
         line._replace(text=visible(line.text) if line.sign else visible_line(line.text))
         for line in (_parsed(diff, is_whole=True) if diff else ())
     ]
+
+
+def margins(diff: Sequence[DiffLine]) -> list[str]:
+    """Return what stands before each line of a diff: its number, if known, and its sign."""
+    width = max((len(str(line.number)) for line in diff if line.number is not None), default=0)
+    return [_margin(line, width) for line in diff]
+
+
+def _margin(line: DiffLine, width: int) -> str:
+    if not line.sign:
+        return ""
+    number = "" if line.number is None else str(line.number)
+    return f"{number:>{width}} {line.sign} " if width else f"{line.sign} "
 
 
 def exact_diff(edit: dict[str, str], most: int) -> list[DiffLine]:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from ...core import paths
 from ...core.run.describe import GLYPHS
-from ...core.run.edits import DiffLine, diff_of, diff_of_call, diff_to_decide, effort, may_be_edit
+from ...core.run.edits import DiffLine, diff_of, diff_of_call, diff_to_decide, effort, margins, may_be_edit
 from ...core.run.events import (
     AssistantText,
     Baseline,
@@ -327,15 +327,7 @@ def body_of(event: Event | None, result: ToolResult | None = None) -> list[BodyL
 
 def numbered(diff: Sequence[DiffLine]) -> list[BodyLine]:
     """Add line numbers, if known, and signs to the lines of a diff."""
-    width = max((len(str(line.number)) for line in diff if line.number is not None), default=0)
-    return [BodyLine(line.text, _margin(line, width), line.sign) for line in diff]
-
-
-def _margin(line: DiffLine, width: int) -> str:
-    if not line.sign:
-        return ""
-    number = "" if line.number is None else str(line.number)
-    return f"{number:>{width}} {line.sign} " if width else f"{line.sign} "
+    return [BodyLine(line.text, margin, line.sign) for line, margin in zip(diff, margins(diff), strict=True)]
 
 
 def _result(event: ToolResult) -> str:
