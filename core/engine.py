@@ -359,13 +359,15 @@ class Engine:
             ask_to_stop(self.project, run, force=force, by=self._name, reason=reason)
         return tuple(run.run_id for run in active)
 
-    def send(self, run_id: str, text: str) -> Sent:
+    def send(self, run_id: str, text: str, *, by: str = "") -> Sent:
         """Leave a message for a run; `receptions` reports its delivery. Raises SubdeckError if the run takes no
         messages: it has finished, is non-interactive or untrusted, or held by another process.
+
+        `by` names the sender in its records, such as a device; by default it is this session.
         """
         from .project.talk import send
 
-        return send(self.project, self._standing(run_id), text, self._name)
+        return send(self.project, self._standing(run_id), text, by or self._name)
 
     def interrupt(self, run_id: str) -> Sent:
         """Interrupt the agent's turn; it then waits for your message. Raises SubdeckError as `send` does."""
@@ -373,17 +375,19 @@ class Engine:
 
         return interrupt(self.project, self._standing(run_id), self._name)
 
-    def reply(self, run_id: str, request_id: str, verdict: Verdict, text: str = "", read: str = "") -> Sent:
+    def reply(
+        self, run_id: str, request_id: str, verdict: Verdict, text: str = "", read: str = "", *, by: str = ""
+    ) -> Sent:
         """Reply to a run's request by its id; empty for the only one.
 
-        `text` is the answer, or the reason for a denial; `read` the hash of the request as read. Raises SubdeckError as
-        `send` does, and for a reply that does not fit the request.
+        `text` is the answer, or the reason for a denial; `read` the hash of the request as read; `by` as in `send`.
+        Raises SubdeckError as `send` does, and for a reply that does not fit the request.
         """
         from .project.talk import reply
 
         if paths.is_child():
             raise not_for_agents("answer requests", where=run_id)
-        return reply(self.project, self._standing(run_id), request_id, verdict, text, by=self._name, read=read)
+        return reply(self.project, self._standing(run_id), request_id, verdict, text, by=by or self._name, read=read)
 
     def take_over(self, run_id: str) -> tuple[str, ...]:
         """Return the terminal command that lets a person continue a run in the agent's own program.

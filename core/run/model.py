@@ -42,6 +42,8 @@ SCHEMA_VERSION = 1
 """Schema of the records that this version writes, and the newest that it reads."""
 OPERATOR = "operator"
 """The session of a user at the app or a shell."""
+SENDER = 90
+"""Characters of a sender's name, such as that of a device and its address."""
 NO_PRESET = "ad hoc"
 """Preset of a one-off run in output for programs."""
 
@@ -53,7 +55,7 @@ def by_session(session: str) -> str:
 
 def session_words(session: str) -> str:
     """Return a session's name for readers."""
-    return "the user" if session == OPERATOR else one_line(session, 60)
+    return "the user" if session == OPERATOR else one_line(session, SENDER)
 
 
 def readable_preset(name: str | None) -> str:

@@ -34,7 +34,7 @@ from ...core.run.events import (
     decode_beginning,
     decode_event,
 )
-from ...core.run.model import OPERATOR, CheckState, MessageState, NoticeLevel, Verdict
+from ...core.run.model import OPERATOR, SENDER, CheckState, MessageState, NoticeLevel, Verdict
 from ...core.run.progress import ProgressFormatter, arguments_text
 from ...core.run.requests import decision_line, message_text, request_line, request_text
 from ...core.system.line_file import HELD
@@ -193,7 +193,7 @@ def _talk(event: Message | Request | Decision, formatter: ProgressFormatter) -> 
     time = local_time(event.ts)
     match event:
         case Message(state=MessageState.ACCEPTED):
-            by = "you" if event.by == OPERATOR else one_line(event.by, 60) or "someone"
+            by = "you" if event.by == OPERATOR else one_line(event.by, SENDER) or "someone"
             said = plain(event.text).strip("\n")
             return Entry(time, Kind.MESSAGE, f"▸ {by}: {said}", message=event.id, said_at=event.ts)
         case Message():

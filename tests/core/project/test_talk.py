@@ -186,6 +186,15 @@ def test_a_late_reply_is_told_who_was_first(engine: Engine) -> None:
         assert [] == run.take()
 
 
+def test_a_sender_may_be_named(engine: Engine) -> None:
+    """A reply or a message can carry the name of a device instead of the session's."""
+    with listening(engine.project, permission(1)) as run:
+        engine.reply(run.run_id, "q1", Verdict.ALLOW, by="the user on Phone")
+        engine.send(run.run_id, "hello", by="the user on Phone")
+        engine.send(run.run_id, "hello")
+        assert ["the user on Phone", "the user on Phone", "operator"] == [entry.by for entry in run.take()]
+
+
 def test_a_reply_fits_what_is_asked(engine: Engine) -> None:
     """A permission request takes allow or deny, a question takes text, and a choice one of its labels or numbers."""
     with listening(engine.project, permission(1, run_rule=""), choice(2)) as run:
