@@ -41,6 +41,7 @@ GROUPS = {
         "requests": ("messages", "List pending permission requests and questions."),
         "reply": ("messages", "Answer a permission request or question: allow, deny, or text."),
         "send": ("messages", "Send a message to running agents."),
+        "web": ("web", "Answer requests from a browser: serve the reply page."),
         "stop": ("control", "Stop runs, or only their current turn."),
     },
     "Review and apply": {
@@ -80,7 +81,7 @@ GROUPS = {
 COMMANDS = {name: entry for group in GROUPS.values() for name, entry in group.items()}
 UNLISTED = frozenset((
     "adopt", "completion", "demo", "disconnect", "events", "import", "mcp", "models", "notify", "queue", "replay",
-    "report", "tool", "worktrees",
+    "report", "tool", "web", "worktrees",
 ))  # fmt: skip
 """Commands that only `subdeck --help --all` lists: rarely typed, or called by programs."""
 LISTS_ALL = "subdeck.lists_all"
@@ -177,7 +178,7 @@ class CommandGroup(PageCommand, click.Group):
 
 
 class DeckGroup(CommandGroup):
-    """The command `subdeck`; with `--all`, its help also lists the commands of `subdeck hosts`."""
+    """The command `subdeck`; with `--all`, its help also lists the commands of `subdeck hosts` and `subdeck web`."""
 
     def spelled_out(self, args: list[str]) -> list[str]:
         from ._aliases import spelled_out
@@ -186,11 +187,12 @@ class DeckGroup(CommandGroup):
 
     def sections(self, ctx: click.Context, *, lists_all: bool) -> dict[str, list[tuple[str, str]]]:
         listed = super().sections(ctx, lists_all=lists_all)
-        hosts = self.get_command(ctx, "hosts") if lists_all else None
-        if isinstance(hosts, CommandGroup):
-            rows = listed["Configure"]
-            place = [name for name, _ in rows].index("hosts") + 1
-            rows[place:place] = [(f"hosts {name}", about) for name, (_, about) in hosts.table.items()]
+        for title, name in (("Configure", "hosts"), ("Respond", "web")) if lists_all else ():
+            group = self.get_command(ctx, name)
+            if isinstance(group, CommandGroup):
+                rows = listed[title]
+                place = [row for row, _ in rows].index(name) + 1
+                rows[place:place] = [(f"{name} {inner}", about) for inner, (_, about) in group.table.items()]
         return listed
 
 

@@ -189,6 +189,17 @@ class Logs(Struct, frozen=True):
         return LogCaps(*(int(megabytes * MEGABYTE) for megabytes in astuple(self)))
 
 
+class WebSettings(Struct, frozen=True):
+    links: Annotated[
+        Switch,
+        Setting(
+            "Allow links that reply to one request without a paired device, once and within five minutes: subdeck web "
+            "link makes them, such as for your own notifications.",
+            is_rare=True,
+        ),
+    ] = False
+
+
 class Retention(Struct, frozen=True):
     """Which finished runs a clean-up keeps; by default it removes nothing."""
 
@@ -480,6 +491,7 @@ class Settings(Struct, frozen=True, kw_only=True):
     ] = {}
     """By name; the action of each is named `own_` plus that name."""
     notifications: Notifications = Notifications()
+    web: WebSettings = WebSettings()
     retention: Retention = Retention()
     logs: Logs = Logs()
     max_attempts: Annotated[

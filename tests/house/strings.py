@@ -79,9 +79,15 @@ def texts_of(source: str) -> list[str]:
 
 
 def texts_of_typescript(source: str) -> list[str]:
-    """Return the texts of an extension of pi that read like words."""
+    """Return the texts of a script, such as an extension of pi, that read like words."""
     found = (next(filter(None, match.groups()), "") for match in _TYPESCRIPT.finditer(source))
     return [text for each in found if read_like_words(text := re.sub(r"\$\{[^}]*\}", _GAP, each))]
+
+
+def texts_of_template(source: str) -> list[str]:
+    """Return the texts between the elements of a page."""
+    parts = re.split(r"\{%.*?%\}|<[^>]*>|\n", re.sub(r"\{\{.*?\}\}", _GAP, source))
+    return [text for part in parts if re.search("[a-z]", text := part.strip())]
 
 
 def _texts(node: ast.AST, *, is_shown: bool = False) -> Iterator[str]:
@@ -144,14 +150,17 @@ def _name(node: ast.expr) -> str:
             return ""
 
 
+_READERS = {".py": texts_of, ".ts": texts_of_typescript, ".js": texts_of_typescript, ".html": texts_of_template}
+"""By the ending of a file's name."""
+
+
 @cache
 def inventory() -> dict[str, list[str]]:
     """Return the texts by file, each once."""
     found: dict[str, list[str]] = {}
     for tree in TREES:
-        for path in sorted((*(ROOT / tree).rglob("*.py"), *(ROOT / tree).rglob("*.ts"))):
-            source = path.read_text(encoding="utf-8")
-            texts = texts_of(source) if path.suffix == ".py" else texts_of_typescript(source)
+        for path in sorted(path for kind in _READERS for path in (ROOT / tree).rglob(f"*{kind}")):
+            texts = _READERS[path.suffix](path.read_text(encoding="utf-8"))
             if texts:
                 found[str(path.relative_to(ROOT))] = sorted(set(texts) - {""})
     return dict(sorted(found.items()))

@@ -37,8 +37,8 @@ def test_the_wheel_holds_the_tracked_files(wheel: Path) -> None:
 
 
 def test_the_packages_hold_only_what_runs() -> None:
-    """core and tui consist only of Python, extensions for pi, bundled presets and style sheets."""
-    assert {".py", ".ts", ".md", ".tcss"} >= {Path(name).suffix for name in project_files()}
+    """core and tui consist only of Python, extensions for pi, bundled presets, style sheets and the reply page."""
+    assert {".py", ".ts", ".md", ".tcss", ".css", ".html", ".js"} >= {Path(name).suffix for name in project_files()}
 
 
 def test_the_version_has_one_source(wheel: Path) -> None:

@@ -36,6 +36,12 @@ def test_no_docstring_has_a_refused_wording() -> None:
     assert [] == [*violations_in_docstrings()]
 
 
+def test_which_parts_of_a_template_are_texts() -> None:
+    """The texts between its elements count, with a gap for each value; tags and statements are none."""
+    source = '{% if x %}<p class="a b">Hello {{ name }}</p>{% end %}\n<b>and more</b> · <i>{{ y }}</i>'
+    assert ["Hello {}", "and more"] == strings.texts_of_template(source)
+
+
 def test_which_strings_are_docstrings() -> None:
     """Modules, classes, functions, fields and constants have docstrings; other strings are none of them."""
     source = (

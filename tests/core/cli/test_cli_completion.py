@@ -29,8 +29,8 @@ pytestmark = pytest.mark.processes
 PROGRAMS = Path(sys.executable).parent
 PATIENCE_S = 20.0
 FREE = {
-    "ADDRESS", "COMMAND", "CSV", "DAYS", "DOLLARS", "FILE:N,N…", "HASH", "HOST", "ID", "LABEL=N", "MB", "N", "NAME",
-    "NAME=COUNT", "PATTERN", "REQUEST", "S", "TEXT",
+    "ADDRESS", "COMMAND", "CSV", "DAYS", "DEVICE", "DOLLARS", "FILE:N,N…", "HASH", "HOST", "ID", "LABEL=N", "MB", "N",
+    "NAME", "NAME=COUNT", "PATTERN", "REQUEST", "S", "TEXT", "URL",
 }  # fmt: skip
 """Names of values in the help without completion: free texts and numbers."""
 

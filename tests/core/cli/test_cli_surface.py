@@ -16,6 +16,7 @@ from subdeck.core.cli._page import aligned
 from subdeck.core.cli.hosts import COMMANDS as OF_HOSTS, hosts
 from subdeck.core.cli.main import COMMANDS, UNLISTED, CommandGroup
 from subdeck.core.cli.output import EXIT_CODES, NOTHING_STARTED, UNCHECKED
+from subdeck.core.cli.web import COMMANDS as OF_WEB
 from subdeck.core.presets.fields import preset_schema
 
 from tests.core.command_line import SUBDECK, subdeck, write_preset
@@ -73,6 +74,7 @@ def test_all_commands_are_listed(project_dir: Path, words: list[str]) -> None:
     assert dict(rows) == {
         **{name: about for name, (_, about) in COMMANDS.items()},
         **{f"hosts {name}": about for name, (_, about) in OF_HOSTS.items()},
+        **{f"web {name}": about for name, (_, about) in OF_WEB.items()},
     }
 
 

@@ -1,0 +1,32 @@
+"""The rate limit on pairing."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import deque
+from collections.abc import Callable
+
+WINDOW_S = 60.0
+PER_ADDRESS, IN_ALL = 5, 20
+"""Attempts per window."""
+
+
+class Attempts:
+    """Counts attempts of the last minute, by address."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._made: deque[tuple[float, str]] = deque()
+
+    def wait_s(self, address: str) -> int:
+        """Count an attempt. Return 0 if it is allowed; otherwise the seconds until the next one may be."""
+        now = self._clock()
+        while self._made and self._made[0][0] <= now - WINDOW_S:
+            self._made.popleft()
+        own = [at for at, by in self._made if by == address]
+        if len(own) < PER_ADDRESS and len(self._made) < IN_ALL:
+            self._made.append((now, address))
+            return 0
+        first = own[0] if len(own) >= PER_ADDRESS else self._made[0][0]
+        return max(1, math.ceil(first + WINDOW_S - now))
