@@ -41,6 +41,7 @@ ENGINE = (
     "codex_child",
     "talk",
     "notify",
+    "web",
     "hosts",
     "hosts_memory",
 )

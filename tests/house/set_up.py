@@ -414,7 +414,7 @@ def set_up_bench() -> None:
     (wheel,) = wheels.glob("*.whl")
     if not (BENCH_VENV / "bin" / "python").exists():
         make_venv(BENCH_VENV)
-    pip(BENCH_VENV, f"{wheel}[acp,hosts]")
+    pip(BENCH_VENV, f"{wheel}[acp,hosts,web]")
     pip(BENCH_VENV, "--force-reinstall", "--no-deps", wheel)
 
 
