@@ -90,6 +90,7 @@ soak:
 	@SUBDECK_EVERY_STEP=1 $(MAKE) --no-print-directory agents ARGS="--timeout 1800"
 	@$(TEST_ENV) SUBDECK_EVERY_STEP=1 "$(BIN)/python" -m pytest --timeout 1800 tests/cluster
 	@"$(BIN)/python" -m tests.soak.deck --seconds 600
+	@$(TEST_ENV) "$(BIN)/python" -m tests.soak.page
 	@"$(BIN)/python" -m tests.soak $(ARGS)
 
 soak-short:

@@ -425,6 +425,10 @@ def set_up_soak() -> None:
             need_tools({"strace": ("strace",)}, "Faults and kills at counted system calls need")
         except SetUpError as error:
             say(f"{error}\n  (going on with kills at random moments)")
+        try:
+            need_tools({"chromium": ("chromium",)}, "The reply page in a real browser needs")
+        except SetUpError as error:
+            say(f"{error}\n  (going on without: that lane is skipped)")
     install_project("[dev]")
 
 

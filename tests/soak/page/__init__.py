@@ -1,0 +1,1 @@
+"""The reply page in a real browser: headless Chromium, as wide as a phone."""
