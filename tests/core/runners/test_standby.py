@@ -31,6 +31,16 @@ def stand_by() -> standby.Standby:
     return standby._standby
 
 
+def stand_by_without_loading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> standby.Standby:
+    """Start a standby wrapper that never loads."""
+    hangs = tmp_path / "hangs"
+    hangs.write_text("#!/bin/sh\nexec sleep 600\n")
+    hangs.chmod(0o700)
+    with monkeypatch.context() as during:
+        during.setattr(sys, "executable", str(hangs))
+        return stand_by()
+
+
 def test_run_is_taken_over(project_dir: Path) -> None:
     """A standby wrapper supervises the run, as detached and with the same streams as any wrapper."""
     engine = open_engine(project_dir)
@@ -82,21 +92,19 @@ def test_variables_for_the_agent(project_dir: Path, home: Path, tmp_path: Path) 
     wait_for_end(engine, run.run_id)
 
 
-def test_one_that_does_not_load_is_replaced(project_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_that_does_not_load_is_replaced(project_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run does not wait forever for a standby wrapper that hangs, and that wrapper is ended."""
     monkeypatch.setattr(standby, "LOAD_TIMEOUT_S", 0.05)
-    ready = stand_by()
-    os.kill(ready._pid, signal.SIGSTOP)
+    ready = stand_by_without_loading(tmp_path, monkeypatch)
     engine = open_engine(project_dir)
     run = start_run(engine, "answer ok")
     assert "completed" == wait_for_end(engine, run.run_id).status
     assert ready.has_gone()
 
 
-def test_interrupted_launch_leaves_no_run(project_dir: Path) -> None:
+def test_interrupted_launch_leaves_no_run(project_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A launcher interrupted while the wrapper loads withdraws its run: none ends as lost."""
-    ready = stand_by()
-    os.kill(ready._pid, signal.SIGSTOP)
+    ready = stand_by_without_loading(tmp_path, monkeypatch)
     engine = open_engine(project_dir)
 
     def interrupt() -> None:
