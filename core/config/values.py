@@ -202,8 +202,6 @@ Duration = Annotated[
     ),
 ]
 """Seconds; `90`, `90s`, `10m`, `1.5h`."""
-OF_UNIT: dict[Unit, Any] = {Unit.SECONDS: Duration, Unit.DOLLARS: Dollars, Unit.COUNT: Count}
-"""The kind of a limit's values."""
 DurationOrZero = Annotated[
     float,
     Meta(ge=0, le=MOST_SECONDS),
@@ -218,6 +216,8 @@ DurationOrZero = Annotated[
         },
     ),
 ]
+OF_UNIT: dict[Unit, Any] = {Unit.SECONDS: Duration, Unit.DOLLARS: Dollars, Unit.COUNT: Count}
+"""The kind of a limit's values."""
 
 
 def read_value(key: str, kind: Any, node: Node) -> Any:

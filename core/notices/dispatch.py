@@ -12,6 +12,7 @@ import fcntl
 import os
 import signal
 import sys
+import time
 from collections.abc import Callable
 
 from .. import paths
@@ -20,7 +21,7 @@ from ..runners.standby import loading
 from ..system import files
 from ..system.log import log_fault
 from . import spool
-from .notice import Notice
+from .notice import Notice, request_notice_id
 from .pending import pending
 from .presence import decks
 from .wanted import is_wanted
@@ -48,6 +49,14 @@ def dispatch(make: Callable[[], Notice | None], *, reaps: bool = True) -> int | 
     except Exception as error:
         log_fault("notifying the user", error)
         return None
+
+
+def settle_request(run_id: str, request_id: str) -> None:
+    """Withdraw the notice of a request that was decided. Raises nothing."""
+    try:
+        spool.settle(request_notice_id(run_id, request_id), run_id, time.time())
+    except OSError as error:
+        log_fault("withdrawing a notice", error)
 
 
 def start_sender(*, wakes: bool = False, reaps: bool = True) -> int | None:

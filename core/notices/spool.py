@@ -180,6 +180,15 @@ def withdraw(notice_id: str) -> None:
         files.remove(directory(place, notice_id))
 
 
+def settle(notice_id: str, subject: str, now: float) -> None:
+    """Withdraw the notice of a request that was decided: not even a delivery that has begun is tried again. Raises
+    OSError.
+    """
+    withdraw(notice_id)
+    if _names(SENDING) and not is_done(notice_id):
+        _set_done(notice_id, Done(subject, NoticeKind.NEEDS_INPUT, now, is_sent=False, why="the request was decided"))
+
+
 def is_sending() -> bool:
     """Return whether a sender is running."""
     try:
@@ -190,6 +199,11 @@ def is_sending() -> bool:
         return not files.try_lock(lock, shared=True)
     finally:
         os.close(lock)
+
+
+def is_done(notice_id: str) -> bool:
+    """Return whether a condition was dealt with."""
+    return files.exists(directory(DONE, notice_id))
 
 
 def has_quiet() -> bool:
@@ -252,6 +266,11 @@ def finish(delivery: Delivery) -> None:
     if delivery.has_failed:
         files.make_private_directory(directory(FAILED))
         files.write_whole(directory(FAILED, delivery.id), msgspec.json.encode(delivery))
+    give_up(delivery)
+
+
+def give_up(delivery: Delivery) -> None:
+    """Forget a delivery whose notices are all dealt with."""
     files.remove(directory(SENDING, delivery.id))
 
 
@@ -271,11 +290,6 @@ def requeue_quiet() -> None:
     """Let the notices of `quiet` be looked at again. Raises OSError."""
     for name in _names(QUIET):
         files.rename(directory(QUIET, name), directory(QUEUE, name))
-
-
-def is_done(notice_id: str) -> bool:
-    """Return whether a condition was dealt with."""
-    return files.exists(directory(DONE, notice_id))
 
 
 def recently_sent(since: float) -> dict[tuple[str, NoticeKind], float]:

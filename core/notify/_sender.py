@@ -125,8 +125,9 @@ class Work:
         if len(kept) < len(delivery.channels):
             delivery = replace(delivery, channels=kept)  # the user has removed one from the settings
             self._deliveries[delivery.id] = delivery
-        if delivery.is_over:
-            spool.finish(delivery)
+        is_settled = all(spool.is_done(member.id) for member in delivery.members)  # its requests were decided
+        if delivery.is_over or is_settled:
+            (spool.finish if delivery.is_over else spool.give_up)(delivery)
             del self._deliveries[delivery.id]
             return []
         times: list[float] = []

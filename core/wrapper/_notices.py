@@ -60,13 +60,12 @@ class Notices:
         self._note(dispatch(lambda: request_notice(self._meta, self._root, request, at=time.time()), reaps=False))
 
     def decided(self, request_id: str) -> None:
-        """Take the notice of a request back, unless it is on its way."""
+        """Withdraw the notice of a request."""
         if self._last is None:
             return
-        from ..notices.notice import request_notice_id
-        from ..notices.spool import withdraw
+        from ..notices.dispatch import settle_request
 
-        withdraw(request_notice_id(self._meta.run_id, request_id))
+        settle_request(self._meta.run_id, request_id)
 
     def ended(self, result: RunResult) -> None:
         """Report the end of the run."""

@@ -8,9 +8,8 @@ import os
 import time
 
 from ... import paths
-from ...notices import spool
-from ...notices.dispatch import dispatch
-from ...notices.notice import end_notice, request_notice, request_notice_id
+from ...notices.dispatch import dispatch, settle_request
+from ...notices.notice import end_notice, request_notice
 from ...notices.wanted import is_wanted
 from ...run.enumerations import NoticeKind
 from ...run.events import Decision, EventTail, Request, RunEnded
@@ -42,7 +41,7 @@ class RemoteNotices:
                 case _:
                     pass
         for request_id in self._queued - self._open.keys():
-            spool.withdraw(request_notice_id(self._meta.run_id, request_id))
+            settle_request(self._meta.run_id, request_id)
         for request_id in self._open.keys() - self._queued:
             request = self._open[request_id]
             dispatch(lambda request=request: request_notice(self._meta, self._root, request, at=time.time()))

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from subdeck.core.engine import Engine
+from subdeck.core.notices import spool
 from subdeck.core.run.events import Request
 from subdeck.core.run.model import Verdict
 from subdeck.core.run.requests import request_hash
@@ -109,16 +110,34 @@ def test_a_sender_outlives_the_run_that_started_it(project: Path) -> None:
     """A sender that still retries when the run is over is no process of the run: it is not ended with the agent."""
     with receiving(lambda _: 500) as receiver:
         engine = opened(project, url=receiver.url)
-        run, request = asking(engine)
+        run, _ = asking(engine)
         wait_until(lambda: receiver.received, "the first attempt")
         (sender,) = senders()
+        other, request = asking(engine)
+        other_id = f"{other.run_id}.{request.id}"
+        wait_until(lambda: other_id in {one.key for one in receiver.received}, "the other run's first attempt")
         engine.stop([run.run_id], force=True)
         ended = wait_for_end(engine, run.run_id)
         wait_until_gone(started(engine, run).pid)
         assert (True, ()) == (lives(sender), result_of(engine, ended).not_ended)
         receiver.answer = lambda _: 200
         wait_until_sent()
-    assert [f"{run.run_id}.{request.id}"] == [document["id"] for document in receiver.documents]
+        engine.stop([other.run_id], force=True)
+        wait_for_end(engine, other.run_id)
+    assert [other_id] == [document["id"] for document in receiver.documents]
+
+
+def test_an_answered_request_is_not_tried_again(project: Path) -> None:
+    """A request that was answered while its notice could not be delivered is neither sent later nor a failure."""
+    with receiving(lambda _: 500) as receiver:
+        engine = opened(project, url=receiver.url, when=["needs_input"])
+        run, request = asking(engine)
+        wait_until(lambda: receiver.received, "the first attempt")
+        engine.reply(run.run_id, request.id, Verdict.REPLY, "src/auth.py")
+        wait_for_end(engine, run.run_id)
+        receiver.answer = lambda _: 200
+        wait_until_sent()
+    assert ([], []) == (receiver.documents, spool.failures())
 
 
 def test_a_lost_run_is_reported_by_the_next_process(project: Path) -> None:

@@ -188,6 +188,32 @@ def test_a_withdrawn_request_is_not_sent(ways: Ways) -> None:
     assert ["r1.q1"] == sent(ways)
 
 
+def test_a_decided_request_is_not_tried_again(ways: Ways) -> None:
+    """A request that was answered between two attempts is neither sent again nor a failure."""
+    spool.add(at(asked(1)))
+    work = started(ways)
+    work.step(AT)
+    ways.answer("no answer")
+    assert AT + 1.0 == work.step(AT)
+    spool.settle("r1.q1", "r1", AT + 0.5)
+    assert work.step(AT + 1.0) is None
+    assert (["r1.q1"], False) == (sent(ways), work.is_busy)
+    assert not pending() and [] == spool.failures() and not spool.add(at(asked(1)))
+
+
+def test_a_decided_request_in_a_batch_is_tried_again(ways: Ways) -> None:
+    """A delivery with another open request is still due."""
+    spool.add(at(asked(run="r1")))
+    spool.add(at(asked(run="r2")))
+    work = started(ways)
+    work.step(AT)
+    ways.answer("no answer")
+    work.step(AT)
+    spool.settle("r1.q1", "r1", AT + 0.5)
+    work.step(AT + 1.0)
+    assert 2 == len(sent(ways))
+
+
 def test_the_minute_counts_across_senders(ways: Ways) -> None:
     """A new sender knows when the last one sent something."""
     spool.add(at(asked(1)))
