@@ -24,8 +24,8 @@ from ..system.log import log_fault
 from ..text.plain import one_line, plain
 from ..text.visible import visible, visible_line, visible_name
 from . import _pages as pages
-from ._desk import PATCH_BYTES
 from ._request import Line, form_token, is_form_token, request_lines, shown_hash
+from ._runs import PATCH_BYTES
 from ._site import Site
 from .devices import Device, Link
 
@@ -180,12 +180,12 @@ class Asset(Page):
 
 class Overview(Page):
     async def get(self) -> None:
-        found = await self.site.call(self.site.desk.overview)
+        found = await self.site.call(self.site.runs.overview)
         waiting = [row for run in found.waiting for row in pages.request_rows(run)]
         self.show(
             "overview",
             heading=pages.waiting_words(len(found.waiting)),
-            project=at_home(visible_name(self.site.desk.root)),
+            project=at_home(visible_name(self.site.runs.root)),
             titles={"input": "Needs input", "running": "Running", "failed": "Failed today", "done": "Finished today"},
             lists=(
                 ("input", waiting, "No request is open."),
@@ -233,7 +233,7 @@ class Pair(Page):
 
 class Run(Page):
     async def get(self, run_id: str) -> None:
-        details = await self.site.call(self.site.desk.details, run_id)
+        details = await self.site.call(self.site.runs.details, run_id)
         if details is None:
             self.not_found("There is no such run.")
             return
@@ -265,7 +265,7 @@ class Patch(Page):
 
     async def get(self, run_id: str) -> None:
         try:
-            found = await self.site.call(self.site.desk.patch, run_id)
+            found = await self.site.call(self.site.runs.patch, run_id)
         except (SubdeckError, OSError) as error:
             self.result("No changes to show", in_one_line(error), (f"/run/{run_id}", "Back to the run"), kind="alert")
             return
@@ -299,11 +299,11 @@ class Asked(Page):
 
     async def found(self, run_id: str, request_id: str) -> tuple[RunSnapshot, Request] | None:
         """Return an open request and its run. Otherwise answer with who replied to it, and return None."""
-        run = await self.site.call(self.site.desk.run, run_id)
+        run = await self.site.call(self.site.runs.run, run_id)
         for request in run.requests if run is not None and run.is_waiting else ():
             if run is not None and request.id == request_id:
                 return run, request
-        decision = await self.site.call(self.site.desk.decision, run_id, request_id) if run else None
+        decision = await self.site.call(self.site.runs.decision, run_id, request_id) if run else None
         links = ((f"/run/{run_id}", "Show the run"),) if run and self.device else ()
         if decision is not None:
             self.result("No longer pending", f"{answered_words(decision)}. Nothing was sent.", *links, status=410)
@@ -360,7 +360,7 @@ class Asked(Page):
                 if token and self.site.devices.use_link(token) is None:
                     self.result("Link used", "The link was used or has expired. Nothing was sent.", status=410)
                     return ""
-                sent = await self.site.call(self.site.desk.reply, run, request, verdict, text, self.by)
+                sent = await self.site.call(self.site.runs.reply, run, request, verdict, text, self.by)
                 await self._effect(run, sent)
                 return sent.id
             except UsageError as error:
@@ -373,7 +373,7 @@ class Asked(Page):
 
     async def _effect(self, run: RunSnapshot, sent: Entry) -> None:
         """Wait until a reply counts or is refused, or for a few seconds."""
-        reception, deadline = self.site.desk.reception(sent), time.monotonic() + PATIENCE_S
+        reception, deadline = self.site.runs.reception(sent), time.monotonic() + PATIENCE_S
         while not reception.is_settled and time.monotonic() < deadline:
             await sleep(POLL_S)
             reception.read(run)
@@ -420,14 +420,14 @@ class Replied(Page):
         self.result(heading, text, (f"/run/{run_id}", "Show the run"), **values)
 
     async def outcome(self, run_id: str, request_id: str, sent_id: str) -> tuple[str, str, dict[str, Any]]:
-        event = await self.site.call(self.site.desk.settled, run_id, sent_id)
+        event = await self.site.call(self.site.runs.settled, run_id, sent_id)
         match event:
             case Decision():
                 return "Reply sent", decision_line(event) or "", {}
             case None:
                 return "Reply sent", "The run has not taken it yet.", {"is_open": True}
             case _:
-                decision = await self.site.call(self.site.desk.decision, run_id, request_id)
+                decision = await self.site.call(self.site.runs.decision, run_id, request_id)
                 text = one_line(event.reason, 300) or (answered_words(decision) if decision else "")
                 return "Your reply did not count", text, {"kind": "alert"}
 
@@ -442,7 +442,7 @@ class Message(Page):
             self.result("Not sent", TOO_OLD, back, status=409, kind="alert")
             return
         try:
-            sent = await self.site.call(self.site.desk.send, run_id, self.field("text"), self.by)
+            sent = await self.site.call(self.site.runs.send, run_id, self.field("text"), self.by)
         except SubdeckError as error:
             self.result("Not sent", in_one_line(error), back, status=409, kind="alert")
             return
@@ -453,7 +453,7 @@ class Sent(Page):
     """The outcome of a message."""
 
     async def get(self, run_id: str, sent_id: str) -> None:
-        event = await self.site.call(self.site.desk.settled, run_id, sent_id)
+        event = await self.site.call(self.site.runs.settled, run_id, sent_id)
         words = {
             MessageState.ACCEPTED: "The run has it; the agent has not read it yet.",
             MessageState.DELIVERED: "The agent has read it.",

@@ -44,7 +44,7 @@ class Details(Struct, frozen=True):
     changes: Changes | None
 
 
-class Desk:
+class Runs:
     """One project, for all browsers."""
 
     def __init__(self, engine: Engine) -> None:

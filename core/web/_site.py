@@ -13,7 +13,7 @@ from tornado.locks import Condition
 from ..errors import SubdeckError
 from ..system.log import log_fault
 from ._attempts import Attempts
-from ._desk import Desk
+from ._runs import Runs
 from .address import Served
 from .devices import Devices
 
@@ -32,9 +32,9 @@ class Site:
     """One served project."""
 
     def __init__(
-        self, desk: Desk, devices: Devices, served: Served, *, readonly: bool, assets: dict[str, bytes]
+        self, runs: Runs, devices: Devices, served: Served, *, readonly: bool, assets: dict[str, bytes]
     ) -> None:
-        self.desk = desk
+        self.runs = runs
         self.devices = devices
         self.served = served
         self.readonly = readonly
@@ -42,7 +42,7 @@ class Site:
         """By file name."""
         self.attempts = Attempts()
         self._threads = ThreadPoolExecutor(THREADS, "page")
-        self.changes = Changes(lambda: self.call(desk.state))
+        self.changes = Changes(lambda: self.call(runs.state))
 
     async def call(self, function: Callable[P, T], *args: P.args, **options: P.kwargs) -> T:
         """Call a function that blocks in a thread, and return its result."""

@@ -20,8 +20,8 @@ from tornado.web import Application, RequestHandler
 from ..engine import Engine
 from ..errors import UsageError
 from ..system import files
-from ._desk import Desk
 from ._handlers import Missing, routes
+from ._runs import Runs
 from ._site import Site
 from .address import Address, Served
 from .devices import Devices
@@ -62,7 +62,7 @@ def serve(
     here = os.path.dirname(__file__)
     assets = {name: files.read(os.path.join(here, name)) for name in ASSETS}
     loop = IOLoop()
-    site = Site(Desk(engine), Devices(), served, readonly=readonly, assets=assets)
+    site = Site(Runs(engine), Devices(), served, readonly=readonly, assets=assets)
     application = Application(
         routes(site),
         default_handler_class=Missing,

@@ -19,7 +19,7 @@ from subdeck.core.run.model import Verdict
 from subdeck.core.run.snapshot import RunSnapshot
 from subdeck.core.system import log
 from subdeck.core.web._attempts import PER_ADDRESS
-from subdeck.core.web._desk import Desk
+from subdeck.core.web._runs import Runs
 from subdeck.core.web.address import proxied_origin
 from subdeck.core.web.devices import Devices
 
@@ -224,11 +224,11 @@ def test_a_link_used_at_the_same_moment_replies_once(
     """Of several browsers with the same link one replies, even before the run has taken its reply."""
     sent: list[str] = []
 
-    def reply(desk: Desk, run: RunSnapshot, request: Request, verdict: Verdict, text: str, by: str) -> TalkSent:
+    def reply(runs: Runs, run: RunSnapshot, request: Request, verdict: Verdict, text: str, by: str) -> TalkSent:
         sent.append(by)
         return TalkSent(run.run_id, "0" * 12, EntryKind.REPLY, 0)
 
-    monkeypatch.setattr(Desk, "reply", reply)
+    monkeypatch.setattr(Runs, "reply", reply)
     page = browser.get(f"/link/{Devices().new_link(run.run_id, 'q1')}")
     found = at_once(*[lambda: browser.press(page, "allow").status] * 4)
     assert [200, 410, 410, 410] == sorted(found)
@@ -335,7 +335,7 @@ def test_no_secret_is_logged(
     def fails(*_: object) -> None:
         raise RuntimeError("on purpose")
 
-    monkeypatch.setattr(Desk, "run", fails)
+    monkeypatch.setattr(Runs, "run", fails)
     for path in (f"/link/{token}", f"/run/{run.run_id}/q1?token={token}"):
         assert 500 == browser.get(path).status
     assert 500 == browser.press(page, "allow").status
