@@ -22,7 +22,7 @@ from ._web_pairing import certificates_dir, check_installed, pairing, pairing_ur
 from .output import Note, Output, Piece, terminal_width
 
 if TYPE_CHECKING:
-    from ..web.devices import Device, Devices
+    from ..web.devices import Device
 
 COLUMNS = (Column(6), Column(24, least=8), Column(45, least=9), Column(12, least=8), Column(12, least=8))
 
@@ -43,9 +43,14 @@ def pair() -> Output[PairingLink]:
     """Show a link and a QR code that pair one device with the running page, once and for five minutes."""
     _check_person("pair devices")
     check_installed()
-    devices = _served_devices()
+    from ..web.devices import Devices
+
+    devices = Devices()
+    origin = devices.last_origin
+    if not origin:
+        raise UsageError("the page was never started", where="subdeck web", hint="start it with subdeck web")
     code = devices.new_code()
-    return Output(PairingLink(pairing_url(devices.origin, code)), pairing(devices.origin, code))
+    return Output(PairingLink(pairing_url(origin, code)), pairing(origin, code))
 
 
 class RequestLink(Document, frozen=True):
@@ -74,11 +79,16 @@ def link(ref: str, request: str) -> Output[RequestLink]:
         hint = "to allow them, add this to your settings: web: {links: true}"
         raise UsageError("links that reply without a paired device are off", where="web.links", hint=hint)
     from ..project.talk import open_request
+    from ..web.devices import Devices, request_link
 
     (run_id,) = engine.find((ref,))
     asked = open_request(snapshot_of(engine, run_id), request)
-    devices = _served_devices()
-    url = f"{devices.origin}/link/{devices.new_link(run_id, asked.id)}"
+    devices = Devices()
+    origin = devices.origin_of(engine.project.root)
+    if not origin:
+        what = "the page of this project was never started"
+        raise UsageError(what, where="subdeck web", hint="start it with subdeck web")
+    url = request_link(origin, devices.new_link(run_id, asked.id))
     return Output(RequestLink(url), url)
 
 
@@ -196,16 +206,6 @@ def _found(word: str, paired: tuple[Device, ...]) -> Device:
             return one
     hint = nearest(word, [one.name for one in paired]) or "subdeck web devices lists them"
     raise UsageError(f'no device "{one_line(word, 40)}"', where="revoke", hint=hint)
-
-
-def _served_devices() -> Devices:
-    """Return the devices of a page that was started. Raises UsageError if none was."""
-    from ..web.devices import Devices
-
-    devices = Devices()
-    if not devices.origin:
-        raise UsageError("the page was never started", where="subdeck web", hint="start it with subdeck web")
-    return devices
 
 
 def _check_person(action: str) -> None:

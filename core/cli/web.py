@@ -88,9 +88,9 @@ def web(
 
     def on_ready(_: Callable[[], None]) -> None:
         devices = Devices()
-        devices.set_origin(str(served.first))
+        devices.set_origin(engine.project.root, str(served.first))
         say(f"Serving {one_line(engine.project.root, 200)} at {served.first}. Press ctrl-C to stop.")
-        say_lines([*pairing(devices.origin, devices.new_code())])
+        say_lines([*pairing(str(served.first), devices.new_code())])
 
     try:
         serve(engine, sockets, served, tls, readonly=readonly, on_ready=on_ready)

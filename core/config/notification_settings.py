@@ -84,7 +84,7 @@ class Notifications(Struct, frozen=True):
     link: Annotated[
         Link | None,
         Setting(
-            "Address of a page where you can reply, for the link in a notification. {run_id} and {request} are "
+            "Address for the links in notifications, instead of the page of subdeck web. {run_id} and {request} are "
             "replaced.",
             '"https://desk.example/{run_id}"',
             is_rare=True,

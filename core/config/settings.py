@@ -193,8 +193,8 @@ class WebSettings(Struct, frozen=True):
     links: Annotated[
         Switch,
         Setting(
-            "Allow links that reply to one request without a paired device, once and within five minutes: subdeck web "
-            "link makes them, such as for your own notifications.",
+            "Allow links that reply to one request without a paired device, once and within five minutes: in "
+            "notifications, and those of subdeck web link.",
             is_rare=True,
         ),
     ] = False

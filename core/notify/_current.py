@@ -17,6 +17,8 @@ from ..system.record import read_record
 
 class _Record(Wanted, frozen=True):
     settings: Notifications = Notifications()
+    has_reply_links: bool = False
+    """Whether links may reply without a paired device."""
 
 
 class CurrentSettings:
@@ -24,6 +26,11 @@ class CurrentSettings:
 
     def __init__(self) -> None:
         self._record: _Record | None = None
+
+    @property
+    def has_reply_links(self) -> bool:
+        """Whether links to requests may reply without a paired device, in the settings that were last read."""
+        return self._record is not None and self._record.has_reply_links
 
     def read(self) -> Notifications:
         """Return the settings; the last ones while the file cannot be parsed."""
@@ -41,12 +48,12 @@ def _read(path: str, stamp: tuple[int, ...], before: _Record | None) -> _Record:
 
     if (whole := user_settings()) is not None:
         settings = whole.notifications
-        budgets = Budgets(whole.day_budget, whole.project_budget, whole.project_budgets)
+        budgets, has_links = Budgets(whole.day_budget, whole.project_budget, whole.project_budgets), whole.web.links
     elif before and before.path == path:
-        settings, budgets = before.settings, before.budgets
+        settings, budgets, has_links = before.settings, before.budgets, before.has_reply_links
     else:
-        settings, budgets = Notifications(), Budgets()
-    record = _Record(path, stamp, settings.when if settings.is_sent else (), budgets, settings)
+        settings, budgets, has_links = Notifications(), Budgets(), False
+    record = _Record(path, stamp, settings.when if settings.is_sent else (), budgets, settings, has_links)
     try:
         files.write_state(directory(RECORD), msgspec.json.encode(record))
     except OSError:

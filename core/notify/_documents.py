@@ -12,6 +12,7 @@ from ..notices.spool import Document, NoticePart, RequestPart
 from ..paths import hex_digest, iso_time
 from ..run.enumerations import NoticeKind
 from ..text.plain import one_line
+from ._links import Link
 
 TITLE, SUMMARY, FULL = "title", "summary", "full"
 """The values of the setting `content`."""
@@ -51,8 +52,8 @@ _TAGS = {
 """Names of emoji, as ntfy shows them before a title."""
 
 
-def document_of(notices: Sequence[Notice], content: str, link: str) -> Document:
-    """Return the document of one notice, or of several. `link` is the setting; empty for none."""
+def document_of(notices: Sequence[Notice], content: str, link: Link) -> Document:
+    """Return the document of one notice, or of several."""
     parts = tuple(_part(notice, content, link) for notice in notices)
     urgent = next((part for notice, part in zip(notices, parts, strict=True) if notice.is_urgent), None)
     if len(notices) == 1:
@@ -100,14 +101,14 @@ def as_ntfy(document: Document, topic: str) -> bytes:
     return msgspec.json.encode(message)
 
 
-def _part(notice: Notice, content: str, link: str) -> NoticePart:
+def _part(notice: Notice, content: str, link: Link) -> NoticePart:
     asked, is_full = notice.asked, content == FULL
     part = NoticePart(
         id=notice.id,
         kind=notice.kind,
         at=iso_time(notice.at),
         run=notice.run_id,
-        link=_filled(link, notice),
+        link=link(notice),
     )
     if content == TITLE:
         return part
@@ -134,10 +135,6 @@ def _part(notice: Notice, content: str, link: str) -> NoticePart:
         text=notice.text if is_full else "",
         request=request,
     )
-
-
-def _filled(link: str, notice: Notice) -> str:
-    return link.replace("{run_id}", notice.run_id).replace("{request}", notice.asked.id if notice.asked else "")
 
 
 def _text(notice: Notice, content: str) -> str:

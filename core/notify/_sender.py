@@ -19,6 +19,7 @@ from ..system import files
 from ._channels import channels_of
 from ._current import CurrentSettings
 from ._documents import document_of
+from ._links import links, with_tokens
 from ._plan import GIVE_UP_S, INTERVAL_S, Rules, again_after, decide
 
 MOST_IN_ONE = 20
@@ -103,7 +104,7 @@ class Work:
     def _deliver(self, notices: list[Notice], settings: Notifications, now: float) -> None:
         delivery = Delivery(
             at=now,
-            document=document_of(notices, settings.content, settings.link or ""),
+            document=document_of(notices, settings.content, links(settings)),
             members=tuple(Member(notice.id, notice.subject, notice.kind, notice.run_dir) for notice in notices),
             channels={name: Channel() for name in channels_of(settings)},
         )
@@ -144,6 +145,8 @@ class Work:
         before = delivery.channels[name]
         self._set(delivery, name, replace(before, is_open=True, tries=before.tries + 1, since=before.since or now))
         self._busy.add(name)
+        if self._settings.has_reply_links and not settings.link:
+            delivery = replace(delivery, document=with_tokens(delivery.document))
         self._attempt(name, settings, delivery, lambda fault: self._outcomes.put((delivery.id, name, fault)))
 
     def _take_outcomes(self, now: float) -> None:

@@ -17,6 +17,7 @@ from ..run.model import RequestKind
 from ..text.shell import shell_word
 from ._channels import COMMAND, attempt, channels_of, outgoing
 from ._documents import as_json, document_of
+from ._links import links
 
 _COMMAND = "rm -rf build"
 _REPLY_S = 600.0
@@ -57,7 +58,7 @@ def example(settings: Notifications) -> Document:
         asked=asked,
         deadline=now + _REPLY_S,
     )
-    return document_of([notice], settings.content, settings.link or "")
+    return document_of([notice], settings.content, links(settings))
 
 
 def send(settings: Notifications, document: Document) -> Iterator[Sent]:

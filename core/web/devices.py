@@ -25,6 +25,7 @@ LIFETIME_S = 300.0
 NAME = 24
 """Characters of a device's name."""
 MOST_DEVICES = 50
+MOST_PROJECTS = 50
 MOST_OPEN = 100
 """Unused codes or links; a further one replaces the oldest."""
 SEEN_EVERY_S = 60.0
@@ -67,13 +68,23 @@ class _Records(Struct, frozen=True, omit_defaults=True):
     devices: tuple[Device, ...] = ()
     codes: tuple[_Code, ...] = ()
     links: tuple[Link, ...] = ()
-    origin: str = ""
-    """Where the last server was reached, such as `https://box:8642`."""
+    origins: dict[str, str] = {}
+    """By root of the project: where its page was last reached, such as `https://box:8642`; the last started is last."""
 
 
 def hash_of(secret: str) -> str:
     """Return the hash under which a secret is kept. Secrets are random, so it needs no salt."""
     return paths.hex_digest(secret.encode("utf-8", "replace"), 64)
+
+
+def request_link(origin: str, token: str) -> str:
+    """Return the address of a link with this token."""
+    return f"{origin}/link/{token}"
+
+
+def request_page(origin: str, run_id: str, request: str = "") -> str:
+    """Return the address of a run's page, or of the page of its request, for paired devices."""
+    return f"{origin}/run/{run_id}{request and f'/{request}'}"
 
 
 class Devices:
@@ -90,12 +101,22 @@ class Devices:
         return self._records().devices
 
     @property
-    def origin(self) -> str:
-        """Where the last server was reached; empty if none was started."""
-        return self._records().origin
+    def last_origin(self) -> str:
+        """Where the last page was reached; empty if none was started."""
+        return next(reversed(self._records().origins.values()), "")
 
-    def set_origin(self, origin: str) -> None:
-        self._change(lambda records: (replace(records, origin=origin), None))
+    def origin_of(self, root: str) -> str:
+        """Return where a project's page was last reached; empty if it was never started."""
+        return self._records().origins.get(root, "")
+
+    def set_origin(self, root: str, origin: str) -> None:
+        """Record where a project's page is reached now. Raises OSError."""
+
+        def add(records: _Records) -> tuple[_Records, None]:
+            others = [(known, where) for known, where in records.origins.items() if known != root]
+            return replace(records, origins=dict([*others[1 - MOST_PROJECTS :], (root, origin)])), None
+
+        self._change(add)
 
     def new_code(self) -> str:
         """Return a new pairing code. Raises OSError."""

@@ -117,7 +117,9 @@ def test_links_are_off(project_dir: Path, home: Path) -> None:
         settings.parent.mkdir(parents=True)
         settings.write_text("web: {links: true}\n")
         assert "never started" in subdeck("web", "link", run.run_id, cwd=project_dir).err
-        Devices().set_origin("http://127.0.0.1:8642")
+        Devices().set_origin("/elsewhere", "http://127.0.0.1:8643")
+        assert "never started" in subdeck("web", "link", run.run_id, cwd=project_dir).err
+        Devices().set_origin(engine.project.root, "http://127.0.0.1:8642")
         made = subdeck("web", "link", run.run_id, "q1", "--json", cwd=project_dir).document["url"]
         link = Devices().link(made.rpartition("/")[2])
         assert link
