@@ -49,6 +49,7 @@ from tests.factories import (
     wait_for_end,
     write_runner,
 )
+from tests.waiting import wait_until
 
 pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("forked_commands", "forked_wrappers")]
 
@@ -207,9 +208,12 @@ def test_no_end_of_it_is_reported(engine: Engine, project_dir: Path) -> None:
 
 def test_an_old_wrapper_ends_its_run_truthfully(engine: Engine) -> None:
     """A run without signature and second copy continues under its wrapper: shown as running, then with its result."""
-    run = start(engine, "ask-for-more Looking.", "wait-for gate", "answer Done.")
+    run = start(engine, "ask-for-more Looking.", "wait-for copy-removed", "say Found.", "wait-for gate", "answer Done.")
     started(engine, run)
     second_copy.remove(str(run_dir(engine, run)))
+    # The wrapper may be restoring the record from the copy at this moment; with the agent's words it is past that.
+    Path(run.meta.cwd, "copy-removed").touch()
+    wait_until(lambda: "Found." in (run_dir(engine, run) / paths.EVENTS).read_text(), "the wrapper to go on")
     unmark(run_dir(engine, run))
     (going,) = engine.snapshots()
     assert (True, "running") == (going.foreign, going.status)
