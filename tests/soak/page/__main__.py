@@ -156,9 +156,10 @@ def _take_pictures(engine: Engine, server: Browser, browser: Chromium, directory
         engine.project, make_meta(**meta | {"task": "Where are tokens checked?"}), final_text="In src/auth.py"
     )
     with listening(engine.project, permission(**EDIT), cwd=engine.project.root, **meta) as run:
+        tab = Tab(browser, scheme="light", scripts=True, width=WIDTH, height=800)
+        _pair(server, tab)  # once: more attempts in this minute would be refused
         for scheme in ("light", "dark"):
-            tab = Tab(browser, scheme=scheme, scripts=True, width=WIDTH, height=800)
-            _pair(server, tab)
+            tab.prefer(scheme)
             tab.open(f"{server.origin}/run/{run.run_id}/q1")
             tab.picture(directory / f"page-{scheme}.png")
             tab.open(f"{server.origin}/")

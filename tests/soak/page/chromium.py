@@ -91,11 +91,15 @@ class Tab:
             self._call(f"{domain}.enable")
         metrics = {"width": width, "height": height, "deviceScaleFactor": 2, "mobile": width == WIDTH}
         self._call("Emulation.setDeviceMetricsOverride", **metrics)
-        self._call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
+        self.prefer(scheme)
         self._call("Emulation.setScriptExecutionDisabled", value=not scripts)
 
     def _call(self, method: str, **params: Any) -> dict[str, Any]:
         return self._browser.call(method, self._session, **params)
+
+    def prefer(self, scheme: str) -> None:
+        """Prefer the light or the dark colours of a page."""
+        self._call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
 
     def open(self, url: str) -> None:
         self._browser.forget()
