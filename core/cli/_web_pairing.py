@@ -38,9 +38,10 @@ def pairing_url(origin: str, code: str) -> str:
 
 
 def pairing(origin: str, code: str) -> Iterator[str]:
-    """Yield the link, how long it lasts, and on a terminal its QR code in lines."""
+    """Yield how long the link lasts, the link, and on a terminal its QR code in lines."""
     url = pairing_url(origin, code)
-    yield f"Pair a device, once and within five minutes: {url}"
+    yield "Pair a device, once and within five minutes:"
+    yield url  # on its own line, which fits into 80 columns
     if is_terminal(sys.stdout):
         yield from (f"{_BLACK_ON_WHITE}{line}{_USUAL}" for line in qr_code(url))
 

@@ -61,9 +61,9 @@ def _server(root: str) -> Iterator[tuple[subprocess.Popen[str], Browser]]:
     server = subprocess.Popen(command, cwd=root, stdout=subprocess.PIPE, text=True)
     try:
         assert server.stdout
-        port, link = server.stdout.readline(), server.stdout.readline()
+        port, _, link = (server.stdout.readline() for _ in range(3))
         browser = Browser(int(re.findall(r":(\d+)", port)[-1]))
-        browser.submit(browser.get(link.split()[-1].removeprefix(browser.origin)), {"name": "Phone"})
+        browser.submit(browser.get(link.strip().removeprefix(browser.origin)), {"name": "Phone"})
         yield server, browser
     finally:
         server.kill()

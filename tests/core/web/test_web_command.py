@@ -33,9 +33,9 @@ def served(project_dir: Path, *words: str) -> Iterator[tuple[str, str, subproces
     server = start("web", *words, cwd=project_dir)
     assert server.stdout
     try:
-        serving, link = (server.stdout.readline().decode().split() for _ in range(2))
+        serving, _, link = (server.stdout.readline().decode().split() for _ in range(3))
         assert serving, server.communicate()
-        yield serving[3].removesuffix("."), link[-1], server
+        yield serving[3].removesuffix("."), link[0], server
     finally:
         server.send_signal(signal.SIGINT)
         server.communicate(timeout=30)
