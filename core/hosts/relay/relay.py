@@ -70,10 +70,12 @@ class Relay:
         """Work until there has been no run for `idle` seconds, or the project was removed."""
         busy = time.monotonic()
         try:
-            while time.monotonic() - busy < idle and self._has_project():
+            while self._has_project():
                 self.tick()
                 if self._runs.all or self._orphans.remain_on(self._hosts):
                     busy = time.monotonic()
+                elif time.monotonic() - busy >= idle:  # it may have been stopped since the last tick
+                    break
                 await asyncio.sleep(TICK_S)
         finally:
             await self._shut_down()

@@ -6,6 +6,7 @@ import asyncio
 import errno
 import os
 import resource
+import time
 from pathlib import Path
 
 import msgspec
@@ -224,6 +225,21 @@ async def test_a_relay_waits_for_what_was_given_up(project: Project, teller: Tel
     teller.known = ()
     await asyncio.wait_for(task, 20)
     assert artifacts.read_late_result(str(given_up.dir))
+
+
+async def test_a_relay_that_was_stopped_goes_on(project: Project, teller: Teller) -> None:
+    """A relay with a run continues, even if its process was stopped for longer than it waits for a run."""
+    run = Told(project, teller)
+    teller.known = (run.id,)
+    task = asyncio.get_running_loop().create_task(relay_of(project, teller).run(idle=0.2))
+    await until(lambda: teller.pulled > 1, "it to know the run")
+    time.sleep(0.5)
+    pulled = teller.pulled
+    await until(lambda: task.done() or teller.pulled > pulled + 2, "it to go on")
+    assert not task.done()
+    teller.known = ()
+    await teller.tell(ends=(run.end(),))
+    await asyncio.wait_for(task, 20)
 
 
 async def test_what_was_given_up_is_ended_however_often_it_takes(project: Project, teller: Teller) -> None:
