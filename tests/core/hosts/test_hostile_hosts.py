@@ -254,6 +254,7 @@ async def test_an_end_is_by_nobody_here(project: Project, peers: Peers) -> None:
         for run in runs:
             result = await until(lambda run=run: run.result, "its end")
             assert ("host", RunReason.LOST) == (result.written_by, result.reason)
+        await until(lambda: not list(Path(project.active).iterdir()), "the relay to clean up after the last result")
         before = {path: path.read_bytes() for run in runs for path in run.dir.iterdir() if path.is_file()}
         for run in runs:
             chunk = Chunk(run.id, paths.EVENTS, 0, b'{"type":"forged"}\n')
