@@ -387,10 +387,14 @@ def test_nothing_happens_nothing_is_told(engine: Engine, monkeypatch: pytest.Mon
     runs = [start(engine, "hang"), start(engine, "hang"), start(engine, "hang")]
     started(engine, runs[0])
     with following(engine) as followed:
-        wait_until(lambda: followed.updates[-1].presets_changed and len(followed.updates) > 1, "the watch to begin")
-        before, turns = len(followed.updates), followed.turns
-        wait_until(lambda: followed.turns > turns + 6, "more turns, each with a look at everything")
-        assert before == len(followed.updates)
+        wait_until(lambda: any(update.presets_changed for update in followed.updates[1:]), "the watch to begin")
+
+        def is_silent() -> bool:
+            before, turns = len(followed.updates), followed.turns
+            wait_until(lambda: followed.turns > turns + 6, "more turns, each with a look at everything")
+            return before == len(followed.updates)
+
+        wait_until(is_silent, "turns without an update, once the agent has said its last words")
         assert ["queued", "queued", "running"] == sorted(run.status for run in followed.runs.values())
         engine.stop([run.run_id for run in runs])
         wait_until(lambda: len(followed.ended) == 3, "all ends")
