@@ -187,7 +187,7 @@ class RunDetailScreen(DialogScreen[bool]):
             return
         if not is_open(self) or run.run_id != self.run.run_id:
             return
-        if tab is self._tab and not self._gone:
+        if tab is self._tab and (not self._gone or self._page.more):  # of a deleted run, what is left of it
             self._show(tab, why, page, run)
         if page.more:
             self._reading.ask()
@@ -197,7 +197,8 @@ class RunDetailScreen(DialogScreen[bool]):
         self._shown = None if page.more else (tab, run)
         self._page = page
         self._show_title()
-        self.query_one("#why", Static).update(Content(why))
+        if not self._gone:
+            self.query_one("#why", Static).update(Content(why))
         if tab is Tab.OVERVIEW:
             self._show_overview(page)
         else:

@@ -198,16 +198,18 @@ async def test_a_text_that_grows_is_followed(going: Scene) -> None:
 
 
 async def test_a_deleted_run_is_told(going: Scene) -> None:
-    """If the run is deleted the screen reports it and stays; it continues when the run is restored."""
+    """If the run is deleted the screen reports it and shows what is left; it continues when the run is restored."""
     async with opened(going.engine, (80, 24)) as deck:
-        await detail_of(deck)
+        screen = await detail_of(deck)
         going.engine.tell(removed=[going.run.run_id])
         await deck.until_text("This run was deleted")
         going.engine.tell(going.run)
         await deck.until(lambda: "This run was deleted" not in deck.screen_text, "the run to come back")
         going.engine.tell(removed=[going.run.run_id])
         await deck.until_text("This run was deleted")
-        await deck.press("4", "escape")
+        await tab(deck, screen, "4", Tab.OVERVIEW)
+        assert "This run was deleted" in deck.screen_text and "reading…" not in deck.screen_text
+        await deck.press("escape")
         await deck.until(lambda: deck.app.screen is deck.main, "the deck")
 
 
