@@ -73,6 +73,7 @@ async def test_updates_that_hang_are_resumed() -> None:
         time = Time(bridge.supervisor)
         engine.hangs = [gate]
         await deck.until(lambda: not engine.hangs, "the worker to hang")
+        await deck.until(lambda: not bridge._reading.is_busy, "the transcript, which would hang with the clock")
         bridge._following.beat()
         time.move(2.5)
         assert "" == bridge.supervisor._banner
