@@ -10,9 +10,7 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 from subdeck.core import paths
@@ -24,7 +22,7 @@ from subdeck.core.run import artifacts
 from subdeck.core.run.describe import activity
 from subdeck.core.run.events import AssistantText, RunStarted, encode_event
 from subdeck.core.run.open_run import OpenRun
-from subdeck.core.run.snapshot import Counts, RunSnapshot
+from subdeck.core.run.snapshot import Counts
 from subdeck.core.system import line_file
 from subdeck.core.system.line_file import HeldFile
 
@@ -44,53 +42,11 @@ from tests.factories import (
 )
 from tests.waiting import wait_until
 
+from .following import following
+
 pytestmark = pytest.mark.processes
 
 IDS = [f"20260101-0000{second:02}-abcdef" for second in range(16)]
-
-
-class Followed:
-    """Collects an engine's updates that have news, as the app's bridge does."""
-
-    def __init__(self) -> None:
-        self.updates: list[Update] = []
-        self.runs: dict[str, RunSnapshot] = {}
-        self.turns = 0
-
-    def take(self, update: Update) -> None:
-        self.runs |= {run.run_id: run for run in update.runs}
-        for run_id in update.removed:
-            self.runs.pop(run_id, None)
-        self.updates.append(update)
-
-    @property
-    def ended(self) -> list[str]:
-        return [run.run_id for update in self.updates for run in update.ended]
-
-    def wait_for(self, run_id: str, condition: Callable[[RunSnapshot], object], what: str) -> RunSnapshot:
-        wait_until(lambda: run_id in self.runs and condition(self.runs[run_id]), what)
-        return self.runs[run_id]
-
-
-@contextmanager
-def following(engine: Engine, **how: Any) -> Iterator[Followed]:
-    """Follow in a thread from the first update on."""
-    followed, stop = Followed(), threading.Event()
-
-    def iterate() -> None:
-        for update in engine.updates(stop, **how):
-            followed.turns += 1
-            if not update.is_quiet:
-                followed.take(update)
-
-    thread = threading.Thread(target=iterate)
-    thread.start()
-    try:
-        wait_until(lambda: followed.updates, "the first update")
-        yield followed
-    finally:
-        stop.set()
-        thread.join()
 
 
 @pytest.fixture

@@ -30,7 +30,7 @@ from subdeck.core.system import processes
 from subdeck.core.work import deletion
 
 from tests.core.command_line import subdeck
-from tests.core.project.test_follow import following
+from tests.core.project.following import following
 from tests.factories import (
     ahead_of,
     copy_run,
