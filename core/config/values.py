@@ -134,6 +134,13 @@ def _dollars(text: str) -> float:
     return _number(text.strip().removeprefix("$"))
 
 
+def _time(words: str, bound: str) -> Spelling:
+    """Return the spelling of a time; `bound` is the word of JSON schemas for its bound at 0."""
+    number = {"type": "number", bound: 0, "maximum": MOST_SECONDS}
+    written = {"type": "string", "pattern": r"^[0-9.]+\s*[smh]?$"}
+    return Spelling(f"{words}, at most {MOST_SECONDS / 3600:.0f}h,", _duration, {"anyOf": [number, written]})
+
+
 MOST_COUNT = 999_999_999
 MOST_DOLLARS = 1_000_000
 MOST_DAYS = 36_500
@@ -190,31 +197,11 @@ PriceOfTokens = Annotated[float, Meta(ge=0, le=MOST_DOLLARS), Spelling(f"dollars
 Duration = Annotated[
     float,
     Meta(gt=0, le=MOST_SECONDS),
-    Spelling(
-        f"a number of seconds above 0, or a time such as 90s, 10m or 2h, at most {MOST_SECONDS / 3600:.0f}h,",
-        _duration,
-        {
-            "anyOf": [
-                {"type": "number", "exclusiveMinimum": 0, "maximum": MOST_SECONDS},
-                {"type": "string", "pattern": r"^[0-9.]+\s*[smh]?$"},
-            ]
-        },
-    ),
+    _time("a number of seconds above 0, or a time such as 90s, 10m or 2h", "exclusiveMinimum"),
 ]
 """Seconds; `90`, `90s`, `10m`, `1.5h`."""
 DurationOrZero = Annotated[
-    float,
-    Meta(ge=0, le=MOST_SECONDS),
-    Spelling(
-        f"a number of seconds, or a time such as 5s or 1m, at most {MOST_SECONDS / 3600:.0f}h,",
-        _duration,
-        {
-            "anyOf": [
-                {"type": "number", "minimum": 0, "maximum": MOST_SECONDS},
-                {"type": "string", "pattern": r"^[0-9.]+\s*[smh]?$"},
-            ]
-        },
-    ),
+    float, Meta(ge=0, le=MOST_SECONDS), _time("a number of seconds, or a time such as 5s or 1m", "minimum")
 ]
 OF_UNIT: dict[Unit, Any] = {Unit.SECONDS: Duration, Unit.DOLLARS: Dollars, Unit.COUNT: Count}
 """The kind of a limit's values."""

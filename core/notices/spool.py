@@ -266,11 +266,10 @@ def finish(delivery: Delivery) -> None:
     if delivery.has_failed:
         files.make_private_directory(directory(FAILED))
         files.write_whole(directory(FAILED, delivery.id), msgspec.json.encode(delivery))
-    give_up(delivery)
 
 
-def give_up(delivery: Delivery) -> None:
-    """Forget a delivery whose notices are all dealt with."""
+def forget(delivery: Delivery) -> None:
+    """Remove a delivery: a record of each of its notices shows that it was dealt with."""
     files.remove(directory(SENDING, delivery.id))
 
 

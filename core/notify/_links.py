@@ -1,4 +1,4 @@
-"""Links in notifications: to the reply page, or to a page of the user's own.
+"""Links in notifications: to the reply page, or to another page that the user names.
 
 The delivery on disk has links for paired devices. Tokens that reply without one are made for each attempt, so that they
 are fresh, and never stored.
@@ -63,5 +63,5 @@ def _with_token(part: NoticePart) -> NoticePart:
     request = part.id.removeprefix(f"{part.run}.")  # as made by request_notice_id
     origin = part.link.partition("/run/")[0]
     if not part.run or part.link != request_page(origin, part.run, request):
-        return part  # there is no request, or it has a page of the user's own
+        return part  # it has no request, or does not lead to the reply page
     return replace(part, link=request_link(origin, Devices().new_link(part.run, request)))

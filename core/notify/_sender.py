@@ -128,7 +128,9 @@ class Work:
             self._deliveries[delivery.id] = delivery
         is_settled = all(spool.is_done(member.id) for member in delivery.members)  # its requests were decided
         if delivery.is_over or is_settled:
-            (spool.finish if delivery.is_over else spool.give_up)(delivery)
+            if delivery.is_over:
+                spool.finish(delivery)
+            spool.forget(delivery)
             del self._deliveries[delivery.id]
             return []
         times: list[float] = []
