@@ -248,7 +248,7 @@ def _notifications(settings: Settings) -> Iterator[Check]:
     """Report the ways to notify the user away from the terminal, and notifications that could not be delivered."""
     from urllib.parse import urlsplit
 
-    from .notices import spool
+    from .alerts import spool
 
     sent = settings.notifications
     if not sent.is_sent:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from . import paths, trust
+from .alerts.pending import pending
 from .errors import RunBusy, SettingsError, SubdeckError, UnknownRun, UsageError, not_for_agents
-from .notices.pending import pending
 from .project.registry import Registry, found
 from .run import artifacts
 from .run.model import OPERATOR, LaunchedBy, LauncherKind, RunMeta, RunResult, StopReason, Verdict, newer_schema
@@ -214,7 +214,7 @@ class Engine:
         names = registry.names()
         registry.look({*names[:last], *registry.active_names()}, prove=True)
         if self._looks_by is not None and pending():
-            from .notices.dispatch import resume_sending
+            from .alerts.dispatch import resume_sending
 
             resume_sending()
         return registry.snapshots()

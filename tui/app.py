@@ -17,13 +17,13 @@ from .deck.screen import MainScreen
 from .feed.messages import SettingsRead
 from .keys.command import Action, KeyContext
 from .keys.keymap import bindings, key_of, keymap, usable
-from .notices import TOASTS_ON_SCREEN, Notices, Toast
 from .palette.commands import PaletteCommands
 from .terminal.driver import SleepingDriver
 from .terminal.key_queue import KeyQueueApp
 from .terminal.process import expect_unannounced_stops
 from .terminal.textual_internals import give_captures_encoding, make_room_for_toast
 from .theme import DARK, OURS, TERMINAL, ColorRemover, is_color_unwanted, theme_file
+from .toasts import TOASTS_ON_SCREEN, Toast, ToastList
 
 if TYPE_CHECKING:
     from .engine_api import EngineApi
@@ -61,7 +61,7 @@ class SubdeckApp(KeyQueueApp, inherit_bindings=False):
         self._faults = [fault.error for fault in engine.settings.faults]
         """Settings errors that were replaced by defaults."""
         self._actions = self._usable_actions()
-        self.notices = Notices()
+        self.toasts = ToastList()
         self.set_keymap(keymap(self._actions))
         give_captures_encoding(self)
         self._attention: Attention | None = None
@@ -71,7 +71,7 @@ class SubdeckApp(KeyQueueApp, inherit_bindings=False):
         return MainScreen(
             self._engine,
             self._actions,
-            self.notices,
+            self.toasts,
             run_id=self._run_id,
             readonly=self._readonly,
             watched=self._watched,
@@ -168,7 +168,7 @@ class SubdeckApp(KeyQueueApp, inherit_bindings=False):
         kind: str = "",
     ) -> None:
         """Show a toast, replacing one of the same kind, and add its text to the list of messages."""
-        self.notices.add(plain(message), severity)
+        self.toasts.add(plain(message), severity)
         seconds = self.NOTIFICATION_TIMEOUT if timeout is None else timeout
         self.post_message(Notify(Toast(message, title, severity, seconds, markup=markup, kind=kind)))
 

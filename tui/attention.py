@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ..core.system.log import log_fault
 
 if TYPE_CHECKING:
-    from ..core.notices.presence import Deck, Presence
+    from ..core.alerts.presence import Deck, Presence
     from .engine_api import EngineApi
 
 LOOK_S = 5.0
@@ -47,9 +47,9 @@ class Attention:
         """Record the focus; what was kept back is sent when you leave."""
         if not self._is_reported or not self._engine.settings.notifications.is_sent:
             return
-        from ..core.notices import spool
-        from ..core.notices.dispatch import start_sender
-        from ..core.notices.presence import Deck, Presence
+        from ..core.alerts import spool
+        from ..core.alerts.dispatch import start_sender
+        from ..core.alerts.presence import Deck, Presence
 
         deck = Deck(self._engine.project.root, self._shown_runs(), has_focus)
         if deck == self._recorded:
@@ -69,8 +69,8 @@ class Attention:
         """Warn of notifications that could not be delivered; continue the work of a sender that was killed."""
         if not self._engine.settings.notifications.is_sent:
             return
-        from ..core.notices import spool
-        from ..core.notices.dispatch import resume_sending
+        from ..core.alerts import spool
+        from ..core.alerts.dispatch import resume_sending
 
         resume_sending()
         new = [failure for failure in spool.failures() if failure.id not in self._known_failures]

@@ -18,8 +18,8 @@ from ..core.run.describe import size_text
 from ..core.system.log import log_fault
 from ..core.text.plain import one_line
 from .keys.command import READONLY, Declared, declarations
-from .notices import answer_key
 from .text.format import format_error
+from .toasts import answer_key
 
 if TYPE_CHECKING:
     from textual.app import App

@@ -1,6 +1,6 @@
 """Notify the user that a daily budget is used up: the wrappers that spend it find that out, even without an open app.
 
-They do not read the settings, which needs the YAML reader: the sender of notices keeps the budgets of the user's file.
+They do not read the settings, which needs the YAML reader: the sender of alerts keeps the budgets of the user's file.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ import os
 import time
 from collections.abc import Mapping
 
-from ..notices.dispatch import dispatch, start_sender
-from ..notices.notice import budget_notice
-from ..notices.wanted import budgets, is_wanted
-from ..run.enumerations import NoticeKind
+from ..alerts.alert import budget_alert
+from ..alerts.dispatch import dispatch, start_sender
+from ..alerts.wanted import budgets, is_wanted
+from ..run.enumerations import AlertKind
 from ..run.prices import dollars
 from ..system.log import log_fault
 from .ledger import DayBook
@@ -32,7 +32,7 @@ def report_used_up(day: str, root: str, words: str, *, reaps: bool = True) -> in
 
     Return the pid of a sender that was started.
     """
-    return dispatch(lambda: budget_notice(day, root, words, at=time.time()), reaps=reaps)
+    return dispatch(lambda: budget_alert(day, root, words, at=time.time()), reaps=reaps)
 
 
 class BudgetWatch:
@@ -44,7 +44,7 @@ class BudgetWatch:
 
     def look(self, day: str) -> list[int]:
         """Report the budgets that are used up; return the pids of senders that were started."""
-        if not is_wanted(NoticeKind.BUDGET):
+        if not is_wanted(AlertKind.BUDGET):
             return []
         limits = budgets()
         if limits is None:
@@ -69,5 +69,5 @@ def _read_settings() -> int | None:
     try:
         return start_sender(wakes=True, reaps=False)
     except (OSError, NotImplementedError) as error:
-        log_fault("starting the sender of notices", error)
+        log_fault("starting the sender of alerts", error)
         return None

@@ -72,7 +72,7 @@ def notify(is_test: bool) -> Output[NotificationState | NotificationTest]:
 
 
 def _test() -> Output[NotificationState | NotificationTest]:
-    from ..notices.spool import forget_failures
+    from ..alerts.spool import forget_failures
     from ..notify.trial import example, send
 
     settings = Engine.open().settings.notifications
@@ -107,9 +107,9 @@ def _is_ok(attempts: list[TriedChannel] | tuple[TriedChannel, ...]) -> bool:
 
 
 def _state() -> Output[NotificationState | NotificationTest]:
-    from ..notices import spool
-    from ..notices.dispatch import resume_sending
-    from ..notices.pending import pending
+    from ..alerts import spool
+    from ..alerts.dispatch import resume_sending
+    from ..alerts.pending import pending
 
     waiting = len(pending())
     resume_sending()

@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 
 from msgspec import Struct
 
-from ..run.enumerations import NoticeKind
+from ..run.enumerations import AlertKind
 from .values import DurationOrZero, Setting, Spelling, Switch, Verbatim, argv
 
 _ADDRESS = re.compile(r"https?://[A-Za-z0-9.\-_\[\]:]+(?:/[!-~]*)?")
@@ -43,15 +43,15 @@ FilePath = Annotated[str, Spelling("a file", _path)]
 
 class Notifications(Struct, frozen=True):
     when: Annotated[
-        tuple[NoticeKind, ...],
-        Spelling(f"a list of {', '.join(NoticeKind)}", tuple),
+        tuple[AlertKind, ...],
+        Spelling(f"a list of {', '.join(AlertKind)}", tuple),
         Setting(
             "Conditions that you are notified of away from the terminal, by command, url or both: needs_input (an "
             "agent waits for your reply), failed, finished, idle and budget.",
             "[needs_input, failed]",
             is_rare=True,
         ),
-    ] = tuple(NoticeKind)
+    ] = tuple(AlertKind)
     command: Annotated[
         tuple[Verbatim, ...],
         Spelling('a list such as [my-notify, "--urgent"]', argv),

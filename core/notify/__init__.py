@@ -1,1 +1,1 @@
-"""The sender of notices: a separate program, started by its module name. Other packages use `core/notices`."""
+"""The sender of alerts: a separate program, started by its module name. Other packages use `core/alerts`."""

@@ -23,7 +23,7 @@ def main() -> None:
     except OSError as error:
         from ..system.log import log_fault
 
-        log_fault("sending notices", error)
+        log_fault("sending alerts", error)
         os._exit(1)
     os._exit(0)  # every thread is done, and the interpreter would take 10 ms to clean up
 

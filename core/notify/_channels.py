@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from .. import __version__
+from ..alerts.spool import Document
 from ..config.notification_settings import Notifications
 from ..errors import SettingsError
-from ..notices.spool import Document
 from ..system import files
 from ..text.plain import one_line
 from ._documents import as_json, as_ntfy
@@ -101,7 +101,7 @@ def _ends_within(pid: int, seconds: float) -> bool:
 
 def _in_memory(content: bytes) -> int:
     """Return a file in memory: unlike a pipe it is never full, and no process that holds it open delays us."""
-    descriptor = os.memfd_create("notice")
+    descriptor = os.memfd_create("alert")
     os.write(descriptor, content)
     os.lseek(descriptor, 0, os.SEEK_SET)
     return descriptor

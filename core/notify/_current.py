@@ -1,15 +1,15 @@
 """The user's current settings of notifications, for the sender: only the user's own file is read.
 
 A project can never name a command or an address. What was read is kept in the spool with a stamp of the file, so that
-the next sender starts without the YAML reader, and wrappers know which notices are wanted. Annotations are evaluated
+the next sender starts without the YAML reader, and wrappers know which alerts are wanted. Annotations are evaluated
 here, as in `run.model`.
 """
 
 import msgspec
 
+from ..alerts.pending import directory
+from ..alerts.wanted import RECORD, Budgets, Wanted, stamp_of
 from ..config.notification_settings import Notifications
-from ..notices.pending import directory
-from ..notices.wanted import RECORD, Budgets, Wanted, stamp_of
 from ..paths import user_settings_file
 from ..system import files
 from ..system.record import read_record

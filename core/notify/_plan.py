@@ -1,4 +1,4 @@
-"""Which notices of the queue are due, which wait, and which are dropped; pure."""
+"""Which alerts of the queue are due, which wait, and which are dropped; pure."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Callable, Container, Iterable, Mapping
 
 from msgspec import Struct
 
-from ..notices.notice import Notice
-from ..run.enumerations import NoticeKind
+from ..alerts.alert import Alert
+from ..run.enumerations import AlertKind
 
 INTERVAL_S = 60.0
 """Seconds between two deliveries for one run and kind."""
@@ -20,63 +20,63 @@ GIVE_UP_S = 600.0
 class Rules(Struct, frozen=True):
     """The user's settings, and what is known of the user at this moment."""
 
-    when: Container[NoticeKind]
+    when: Container[AlertKind]
     dwell: float
-    """Seconds that a notice waits, unless an agent waits for the user."""
-    last_sent: Mapping[tuple[str, NoticeKind], float]
+    """Seconds that an alert waits, unless an agent waits for the user."""
+    last_sent: Mapping[tuple[str, AlertKind], float]
     """When something was last sent, by subject and kind."""
-    is_watched: Callable[[Notice], bool]
-    """Whether a deck that shows the notice has the user's attention."""
-    is_read: Callable[[Notice], bool]
+    is_watched: Callable[[Alert], bool]
+    """Whether a deck that shows the alert has the user's attention."""
+    is_read: Callable[[Alert], bool]
     """Whether the user has looked at the run's result."""
-    is_over: Callable[[Notice], bool]
+    is_over: Callable[[Alert], bool]
     """Whether the request is no longer open."""
 
 
 class Decision(Struct):
-    """What to do with the notices of the queue."""
+    """What to do with the alerts of the queue."""
 
-    due: list[Notice]
-    quiet: list[Notice]
+    due: list[Alert]
+    quiet: list[Alert]
     """They wait until the user leaves the deck."""
-    dropped: list[tuple[Notice, str]]
+    dropped: list[tuple[Alert, str]]
     """Each with the reason."""
     next_at: float | None = None
     """When the next of the others is due; None if there are no others."""
 
 
-def decide(notices: Iterable[Notice], rules: Rules, now: float) -> Decision:
-    """Decide on each notice of the queue at this time, in seconds since 1970."""
+def decide(alerts: Iterable[Alert], rules: Rules, now: float) -> Decision:
+    """Decide on each alert of the queue at this time, in seconds since 1970."""
     decision = Decision([], [], [])
-    for notice in sorted(notices, key=lambda notice: (notice.at, notice.id)):
-        if why := _why_dropped(notice, rules):
-            decision.dropped.append((notice, why))
+    for alert in sorted(alerts, key=lambda alert: (alert.at, alert.id)):
+        if why := _why_dropped(alert, rules):
+            decision.dropped.append((alert, why))
             continue
-        at = _due_at(notice, rules, now)
+        at = _due_at(alert, rules, now)
         if at > now:
             decision.next_at = at if decision.next_at is None else min(at, decision.next_at)
-        elif not rules.is_watched(notice):
-            decision.due.append(notice)
-        elif notice.is_urgent:
-            decision.quiet.append(notice)
+        elif not rules.is_watched(alert):
+            decision.due.append(alert)
+        elif alert.is_urgent:
+            decision.quiet.append(alert)
         else:
-            decision.dropped.append((notice, "a deck that shows it had the focus"))
+            decision.dropped.append((alert, "a deck that shows it had the focus"))
     return decision
 
 
-def _why_dropped(notice: Notice, rules: Rules) -> str:
-    if notice.kind not in rules.when:
+def _why_dropped(alert: Alert, rules: Rules) -> str:
+    if alert.kind not in rules.when:
         return "the settings do not ask for it"
-    if rules.is_over(notice):
+    if rules.is_over(alert):
         return "the request is no longer open"
-    return "the result was read" if rules.is_read(notice) else ""
+    return "the result was read" if rules.is_read(alert) else ""
 
 
-def _due_at(notice: Notice, rules: Rules, now: float) -> float:
-    """Return when a notice is due; a clock that was set back does not make it wait longer than usual."""
-    waits_from = min(notice.at, now)
-    at = waits_from if notice.is_urgent else waits_from + rules.dwell
-    last = rules.last_sent.get((notice.subject, notice.kind))
+def _due_at(alert: Alert, rules: Rules, now: float) -> float:
+    """Return when an alert is due; a clock that was set back does not make it wait longer than usual."""
+    waits_from = min(alert.at, now)
+    at = waits_from if alert.is_urgent else waits_from + rules.dwell
+    last = rules.last_sent.get((alert.subject, alert.kind))
     return at if last is None else max(at, min(last, now) + INTERVAL_S)
 
 

@@ -1,4 +1,4 @@
-"""The work of the sender: notices from the queue become deliveries, and these are attempted until they are over."""
+"""The work of the sender: alerts from the queue become deliveries, and these are attempted until they are over."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from queue import SimpleQueue
 
 from msgspec.structs import replace
 
+from ..alerts import spool
+from ..alerts.alert import Alert
+from ..alerts.presence import decks
+from ..alerts.spool import Channel, Delivery, Member, Progress
 from ..config.notification_settings import Notifications
-from ..notices import spool
-from ..notices.notice import Notice
-from ..notices.presence import decks
-from ..notices.spool import Channel, Delivery, Member, Progress
+from ..paths import iso_time
 from ..project.read_marks import SEEN, marks_file
-from ..run.enumerations import NoticeKind
+from ..run.enumerations import AlertKind
 from ..run.proven import has_result
 from ..system import files
 from ._channels import channels_of
@@ -23,7 +24,7 @@ from ._links import links, with_tokens
 from ._plan import GIVE_UP_S, INTERVAL_S, Rules, again_after, decide
 
 MOST_IN_ONE = 20
-"""Notices in one delivery."""
+"""Alerts in one delivery."""
 
 Attempt = Callable[[str, Notifications, Delivery, Callable[[str], None]], None]
 """Begins to send a delivery by a channel; calls the function, from any thread, with the fault or an empty text."""
@@ -35,9 +36,9 @@ class Work:
     def __init__(self, attempt: Attempt) -> None:
         self._attempt = attempt
         self._settings = CurrentSettings()
-        self._notices: dict[str, Notice] = {}
+        self._alerts: dict[str, Alert] = {}
         """The last ones seen in the queue, by id."""
-        self._last_sent = dict[tuple[str, NoticeKind], float]()
+        self._last_sent = dict[tuple[str, AlertKind], float]()
         self._deliveries: dict[str, Delivery] = {}
         self._busy: set[str] = set()
         """Channels with an attempt under way."""
@@ -64,48 +65,48 @@ class Work:
         """
         settings = self._settings.read()
         self._take_outcomes(now)
-        next_at = self._take_notices(settings, now)
+        next_at = self._take_alerts(settings, now)
         times = [next_at] if next_at is not None else []
         for delivery in tuple(self._deliveries.values()):
             times += self._go_on(delivery, settings, now)
         return min(times, default=None)
 
-    # --- notices -----------------------------------------------------------------------------------------------------
+    # --- alerts -----------------------------------------------------------------------------------------------------
 
-    def _take_notices(self, settings: Notifications, now: float) -> float | None:
-        """Make deliveries of the notices that are due; return when the next one is."""
-        queued = spool.read_all(spool.QUEUE, Notice, self._notices)
-        quiet = spool.read_all(spool.QUIET, Notice, self._notices)
-        self._notices = queued | quiet
-        for notice_id in [notice_id for notice_id in self._notices if spool.is_done(notice_id)]:
-            spool.withdraw(notice_id)  # its condition was found again
-            del self._notices[notice_id]
-        if not self._notices:
+    def _take_alerts(self, settings: Notifications, now: float) -> float | None:
+        """Make deliveries of the alerts that are due; return when the next one is."""
+        queued = spool.read_all(spool.QUEUE, Alert, self._alerts)
+        quiet = spool.read_all(spool.QUIET, Alert, self._alerts)
+        self._alerts = queued | quiet
+        for alert_id in [alert_id for alert_id in self._alerts if spool.is_done(alert_id)]:
+            spool.withdraw(alert_id)  # its condition was found again
+            del self._alerts[alert_id]
+        if not self._alerts:
             return None
         open_decks, read = decks(), _ReadResults()
         rules = Rules(
             when=settings.when if settings.is_sent else (),
             dwell=settings.dwell,
             last_sent=self._last_sent,
-            is_watched=lambda notice: any(deck.has_focus and deck.shows(notice) for deck in open_decks),
+            is_watched=lambda alert: any(deck.has_focus and deck.shows(alert) for deck in open_decks),
             is_read=read.has,
-            is_over=lambda notice: _is_over(notice, now),
+            is_over=lambda alert: _is_over(alert, now),
         )
-        decision = decide(self._notices.values(), rules, now)
-        for notice, why in decision.dropped:
-            spool.drop(notice, why, now)
-        for notice in decision.quiet:
-            if notice.id in queued:
-                spool.quieten(notice)
+        decision = decide(self._alerts.values(), rules, now)
+        for alert, why in decision.dropped:
+            spool.drop(alert, why, now)
+        for alert in decision.quiet:
+            if alert.id in queued:
+                spool.quieten(alert)
         for start in range(0, len(decision.due), MOST_IN_ONE):
             self._deliver(decision.due[start : start + MOST_IN_ONE], settings, now)
         return decision.next_at
 
-    def _deliver(self, notices: list[Notice], settings: Notifications, now: float) -> None:
+    def _deliver(self, alerts: list[Alert], settings: Notifications, now: float) -> None:
         delivery = Delivery(
             at=now,
-            document=document_of(notices, settings.content, links(settings)),
-            members=tuple(Member(notice.id, notice.subject, notice.kind, notice.run_dir) for notice in notices),
+            document=document_of(alerts, settings.content, links(settings)),
+            members=tuple(Member(alert.id, alert.subject, alert.kind, alert.run_dir) for alert in alerts),
             channels={name: Channel() for name in channels_of(settings)},
         )
         spool.begin(delivery)
@@ -179,12 +180,12 @@ class _ReadResults:
     def __init__(self) -> None:
         self._seen: dict[str, set[str]] = {}
 
-    def has(self, notice: Notice) -> bool:
-        if notice.is_urgent or not notice.id.endswith(".end"):
+    def has(self, alert: Alert) -> bool:
+        if alert.is_urgent or not alert.id.endswith(".end"):
             return False
-        if notice.project not in self._seen:
-            self._seen[notice.project] = _read_runs(notice.project)
-        return notice.run_id in self._seen[notice.project]
+        if alert.project not in self._seen:
+            self._seen[alert.project] = _read_runs(alert.project)
+        return alert.run_id in self._seen[alert.project]
 
 
 def _read_runs(project: str) -> set[str]:
@@ -196,8 +197,9 @@ def _read_runs(project: str) -> set[str]:
     return {run_id for run_id, word in marks.items() if word == SEEN}
 
 
-def _is_over(notice: Notice, now: float) -> bool:
+def _is_over(alert: Alert, now: float) -> bool:
     """Return whether a request is no longer open: its time is up, or its run has ended."""
-    if not notice.is_urgent:
+    if alert.asked is None:
         return False
-    return (notice.deadline is not None and now >= notice.deadline) or has_result(notice.run_dir)
+    is_late = bool(alert.asked.deadline) and iso_time(now) >= alert.asked.deadline
+    return is_late or has_result(alert.run_dir)

@@ -10,10 +10,10 @@ import time
 from collections.abc import Callable
 from functools import partial
 
+from ..alerts import spool
+from ..alerts.pending import pending
+from ..alerts.spool import LOCK_DESCRIPTOR, Delivery
 from ..config.notification_settings import Notifications
-from ..notices import spool
-from ..notices.pending import pending
-from ..notices.spool import LOCK_DESCRIPTOR, Delivery
 from ..system import files
 from ..system.log import log_fault
 from ._channels import attempt
@@ -65,7 +65,7 @@ def _begin(pipe: int, channel: str, settings: Notifications, delivery: Delivery,
         try:
             fault = attempt(channel, settings, delivery.document)
         except Exception as error:
-            log_fault("sending a notice", error)
+            log_fault("sending an alert", error)
         report(fault)
         os.write(pipe, b"\n")
 

@@ -1,4 +1,4 @@
-"""A made-up notice, sent the way real ones are: `subdeck notify --test`."""
+"""A made-up alert, sent the way real ones are: `subdeck notify --test`."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
+from ..alerts.alert import Alert, OpenRequest
+from ..alerts.spool import Document
 from ..config.notification_settings import Notifications
 from ..errors import SettingsError
-from ..notices.notice import Asked, Notice
-from ..notices.spool import Document
-from ..run.enumerations import NoticeKind
+from ..paths import iso_time
+from ..run.enumerations import AlertKind
 from ..run.model import RequestKind
 from ..text.shell import shell_word
 from ._channels import COMMAND, attempt, channels_of, outgoing
@@ -39,16 +40,17 @@ class Sent(Struct, frozen=True):
 def example(settings: Notifications) -> Document:
     """Return the document of a made-up request, with a new id."""
     now = time.time()
-    asked = Asked(
+    asked = OpenRequest(
         id="q1",
         hash="0" * 32,
         kind=RequestKind.PERMISSION,
+        deadline=iso_time(now + _REPLY_S),
         text=f"wants to run a command\n  {_COMMAND}",
         command=_COMMAND,
     )
-    notice = Notice(
+    alert = Alert(
         id=f"test.{os.urandom(8).hex()}",
-        kind=NoticeKind.NEEDS_INPUT,
+        kind=AlertKind.NEEDS_INPUT,
         at=now,
         what="needs input: a permission request",
         run_id="20260101-120000-abcdef",
@@ -56,9 +58,8 @@ def example(settings: Notifications) -> Document:
         preset="a test",
         task="Test your notifications.",
         asked=asked,
-        deadline=now + _REPLY_S,
     )
-    return document_of([notice], settings.content, links(settings))
+    return document_of([alert], settings.content, links(settings))
 
 
 def send(settings: Notifications, document: Document) -> Iterator[Sent]:

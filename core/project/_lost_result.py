@@ -105,10 +105,10 @@ class Remains:
         meta, root = self._meta, self._project.root
         if meta is None or meta.is_in_spool:
             return
-        from ..notices.dispatch import dispatch
-        from ..notices.notice import end_notice
+        from ..alerts.alert import end_alert
+        from ..alerts.dispatch import dispatch
 
-        dispatch(lambda: end_notice(meta, root, result, at=time.time()))
+        dispatch(lambda: end_alert(meta, root, result, at=time.time()))
 
     def _signed_end(self, result: RunResult) -> RunEnded:
         mark = proven.seal_of_end(self._run_dir, result)

@@ -49,7 +49,7 @@ class OpenEnum(StrEnum):
         return bool(self._name_)
 
 
-class NoticeKind(StrEnum):
+class AlertKind(StrEnum):
     """Conditions that subdeck notifies the user of outside the terminal."""
 
     NEEDS_INPUT = "needs_input"

@@ -355,7 +355,7 @@ class Attempt:
             self._poller.unregister(recorded)
             self._take_baseline()
         self._records.touch(now)
-        self._look_at_notices(now)
+        self._look_at_alerts(now)
         self._mailbox.advance(now)
         self._reply()
         if self._mailbox.waits_for_person:
@@ -374,11 +374,11 @@ class Attempt:
         elif step is Step.KILL:
             self._containment.kill()
 
-    def _look_at_notices(self, now: float) -> None:
-        if notices := self._mailbox.notices:
-            notices.look(now)
+    def _look_at_alerts(self, now: float) -> None:
+        if alerts := self._mailbox.alerts:
+            alerts.look(now)
             is_quiet = not (self._stream.running_tools or self._mailbox.waits_for_person or self._escalation.has_begun)
-            notices.look_for_silence(now, self._watchdog.last_heard, self._records.seq, is_quiet=is_quiet)
+            alerts.look_for_silence(now, self._watchdog.last_heard, self._records.seq, is_quiet=is_quiet)
 
     def _keep_limits(self, now: float) -> None:
         if self._escalation.has_begun or self._limit is not None:

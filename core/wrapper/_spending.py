@@ -16,7 +16,7 @@ from ..run.prices import price_of
 
 if TYPE_CHECKING:
     from ..budget.ledger import RunBook
-    from ._notices import Notices
+    from ._alerts import Alerts
     from .records import Records
 
 WRITE_INTERVAL_S = 10.0
@@ -32,7 +32,7 @@ class Spending:
         self._records = records
         self._written_at: float | None = None
         self._book: RunBook | None = None
-        self.notices: Notices | None = None
+        self.alerts: Alerts | None = None
         """Notify the user of daily budgets that are used up."""
 
     def take(self, event: UsageReported) -> UsageReported:
@@ -77,8 +77,8 @@ class Spending:
             self._book.write(is_over=is_over)
         except OSError as error:
             self._records.note_trouble("the spending ledger", error)
-        if self.notices:
-            self.notices.spent()
+        if self.alerts:
+            self.alerts.spent()
 
 
 def added(before: Usage, used: Usage) -> Usage:

@@ -32,7 +32,7 @@ from .records import Records
 TYPE_CHECKING = False  # as typing's
 if TYPE_CHECKING:
     from ..permissions.rules import Policy
-    from ._notices import Notices
+    from ._alerts import Alerts
     from ._pane_input import Foot
 
 MOST_OPEN = 100
@@ -75,7 +75,7 @@ class Mailbox:
         self.undelivered: list[Undelivered] = []
         self.foot: Foot | None = None
         """The input line of the run's pane."""
-        self.notices: Notices | None = None
+        self.alerts: Alerts | None = None
         """Notify the user of requests; None without a run, as in tests."""
 
     @property
@@ -321,8 +321,8 @@ class Mailbox:
         self._records.event(held)
         if len(self._open) > MOST_OPEN or self._requests > MOST_REQUESTS:
             self._decide(number, Verdict.DENY, by=BY_WRAPPER, text="the request is too large")
-        elif self.notices:
-            self.notices.asked(held)
+        elif self.alerts:
+            self.alerts.asked(held)
 
     def _take_back(self, own_id: str, text: str = "") -> None:
         """Withdraw the agent's request with its own id."""
@@ -362,8 +362,8 @@ class Mailbox:
     ) -> None:
         request, own_id, _ = self._open.pop(number)
         self._ways.pop(number, None)
-        if self.notices:
-            self.notices.decided(number)
+        if self.alerts:
+            self.alerts.decided(number)
         if verdict is not Verdict.WITHDRAWN:
             self._answer(own_id, verdict, text)
         rule = rule or (request.run_rule if verdict is Verdict.ALLOW_RUN else "")

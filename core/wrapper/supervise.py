@@ -22,9 +22,9 @@ from ..system import files
 from ..system.directory import Directory, opened
 from ..system.log import log_fault
 from ..text.plain import one_line, plain
+from ._alerts import Alerts
 from ._attempt import Attempt
 from ._containment import Containment
-from ._notices import Notices
 from ._queue import Signals
 from ._recorder import Recorder, working_tree
 from ._spending import Spending, added
@@ -68,7 +68,7 @@ def supervise(
     if warning:
         records.event(Notice(level=NoticeLevel.WARNING, text=warning))
     mailbox = Mailbox(meta, run_dir, records)
-    notices = mailbox.notices = Notices(meta, run_dir, containment.spare)
+    alerts = mailbox.alerts = Alerts(meta, run_dir, containment.spare)
     if os.isatty(0) and os.isatty(1):
         from ._pane_input import Foot  # few runs have a pane
 
@@ -82,7 +82,7 @@ def supervise(
         failed = worktree.prepare()
     recorder = Recorder(meta, run_dir, working_tree(meta.cwd))
     spending = Spending(meta, run_dir, records)
-    spending.notices = notices
+    spending.alerts = alerts
     if failed:
         result = result_of(meta, StreamFacts(), failed, started=None)
     else:
@@ -103,7 +103,7 @@ def supervise(
     if trouble := containment.runner.trouble:
         records.note_trouble(paths.RUNNER, trouble)
     spending.settle()
-    conclude(run_dir, records, result, place, notices)
+    conclude(run_dir, records, result, place, alerts)
 
 
 def _run(
@@ -319,7 +319,7 @@ def conclude(
     records: Records,
     result: RunResult,
     place: Directory | None = None,
-    notices: Notices | None = None,
+    alerts: Alerts | None = None,
 ) -> None:
     """Write the end of a run: first the complete result under another name, so that it can no longer be lost.
 
@@ -339,8 +339,8 @@ def conclude(
     if result.error_message:
         records.transcript(plain(result.error_message))
     records.close()
-    if notices:
-        notices.ended(result)
+    if alerts:
+        alerts.ended(result)
     _publish(run_dir, place, replace(result, artifact_errors=records.troubles), prepared)
     records.remove_transient()
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
-from subdeck.core.notices import spool
-from subdeck.core.notices.pending import pending
+from subdeck.core.alerts import spool
+from subdeck.core.alerts.pending import pending
 from subdeck.core.run.model import Verdict
 
 from .busy import made_project
@@ -47,11 +47,11 @@ def _round(url: str, received: dict[str, int]) -> list[float]:
     return [(received[f"{run.run_id}.q1"] - asked[f"ask {number}"]) / 1e6 for number, run in enumerate(runs)]
 
 
-def _wait_for(notice: str, received: dict[str, int]) -> None:
+def _wait_for(alert: str, received: dict[str, int]) -> None:
     deadline = time.monotonic() + PATIENCE_S
-    while notice not in received:
+    while alert not in received:
         if time.monotonic() > deadline:
-            raise AssertionError(f"no notification of {notice}")
+            raise AssertionError(f"no notification of {alert}")
         time.sleep(0.005)
 
 
@@ -66,7 +66,7 @@ def _wait_until_idle() -> None:
 
 @contextmanager
 def _receiver() -> Iterator[tuple[str, dict[str, int]]]:
-    """Serve an address; yield it, and when each notice arrived there, in monotonic nanoseconds."""
+    """Serve an address; yield it, and when each alert arrived there, in monotonic nanoseconds."""
     received: dict[str, int] = {}
 
     class Handler(BaseHTTPRequestHandler):

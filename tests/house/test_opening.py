@@ -58,7 +58,7 @@ PATHS = {
     "core/launch/child_session.py": ({"os.scandir"}, "the conversations that outlive their runs, beside pi's files"),
     "core/acp_bridge/_session_options.py": ({"open"}, "the prompt in the run directory that it is told"),
     "core/mcp/clients.py": ({"open", "os.unlink"}, "the settings of Claude Code and Codex"),
-    "core/notices/dispatch.py": ({"os.open"}, "the pipe in the user's state that wakes up the sender of notices"),
+    "core/alerts/dispatch.py": ({"os.open"}, "the pipe in the user's state that wakes up the sender of alerts"),
     "core/notify/_serve.py": ({"os.mkfifo", "os.open"}, "the same"),
     "core/offline_agent/_directory.py": (
         {"open", "os.open", "os.scandir", "os.walk"},

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from subdeck.core.alerts import dispatch, spool
+from subdeck.core.alerts.alert import Alert
+from subdeck.core.alerts.presence import Deck as DeckFile, decks
+from subdeck.core.alerts.spool import Channel, Delivery, Document, Progress
 from subdeck.core.config.settings import Notifications, Settings
-from subdeck.core.notices import dispatch, spool
-from subdeck.core.notices.notice import Notice
-from subdeck.core.notices.presence import Deck as DeckFile, decks
-from subdeck.core.notices.spool import Channel, Delivery, Document, Progress
-from subdeck.core.run.enumerations import NoticeKind
+from subdeck.core.run.enumerations import AlertKind
 from subdeck.tui.attention import failures_text
 from textual.events import AppBlur, AppFocus
 
@@ -66,15 +66,15 @@ async def test_what_was_kept_back_is_sent_when_you_leave(monkeypatch: pytest.Mon
     """Losing the focus, or closing the deck, starts the sender if requests wait for that."""
     starts: list[bool] = []
     monkeypatch.setattr(dispatch, "start_sender", lambda **_: starts.append(decks()[0].has_focus))
-    notice = Notice(id="r1.q1", kind=NoticeKind.NEEDS_INPUT, at=1.0, what="needs input", run_id="r1")
+    alert = Alert(id="r1.q1", kind=AlertKind.NEEDS_INPUT, at=1.0, what="needs input", run_id="r1")
     async with opened(engine()) as deck:
         deck.app.post_message(AppFocus())
         await deck.until(lambda: focused(deck) == [True], "the focus")
         deck.app.post_message(AppBlur())
         await deck.until(lambda: focused(deck) == [False], "the blur")
         assert [] == starts
-        spool.add(notice)
-        spool.quieten(notice)
+        spool.add(alert)
+        spool.quieten(alert)
         deck.app.post_message(AppFocus())
         deck.app.post_message(AppBlur())
         await deck.until(lambda: starts == [False], "the sender")
@@ -92,7 +92,7 @@ async def test_failures_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
         await deck.until(lambda: "could not be delivered" in deck.screen_text, "the warning")
         spool.finish(Delivery(2.0, Document(id="r2.end", title="scout failed (shop)", text=""), (), channels))
         await deck.until(lambda: "scout failed" in deck.screen_text, "the second warning")
-        entries = [text for text in map(str, deck.app.notices.entries()) if "could not be delivered" in text]
+        entries = [text for text in map(str, deck.app.toasts.entries()) if "could not be delivered" in text]
         assert 2 == len(entries)
 
 

@@ -20,11 +20,11 @@ from ..feed.repeater import Repeater
 from ..feed.supervision import SLOW_S
 from ..keys.command import Action, KeyContext
 from ..keys.keymap import bindings, keys_line
-from ..notices import answer_key
 from ..terminal.after_close import is_open
 from ..terminal.textual_internals import LeanScreen
 from ..text.cells import fit, two_sided
 from ..text.format import format_error
+from ..toasts import answer_key
 from ..widgets.line_view import RowList
 from ._document import Document, Kind
 from ._view import DiffView, colour_parts

@@ -17,10 +17,10 @@ from ...core.run.need import has_failed
 from ...core.run.snapshot import RunSnapshot
 from ...core.text.plain import one_line
 from ...core.text.visible import recounted
-from ..notices import TOASTS_ON_SCREEN, Notices
 from ..terminal.escapes import notification, through_tmux
 from ..terminal.textual_internals import write_to_terminal
 from ..text.cells import cells as width_of
+from ..toasts import TOASTS_ON_SCREEN, ToastList
 
 SECONDS = 6.0
 """Time that a toast stays."""
@@ -50,11 +50,11 @@ WRAP_CELLS = 8
 class Toasts:
     """Holds results back while a dialog is open or the screen is full, and reports them together later."""
 
-    def __init__(self, node: Widget, settings: Notifications, notices: Notices) -> None:
+    def __init__(self, node: Widget, settings: Notifications, toasts: ToastList) -> None:
         self._node = node
         self.settings = settings
         """Replaced if the settings were read again."""
-        self._notices = notices
+        self._list = toasts
         self._waiting: list[RunSnapshot] = []
         self._in_sight: str | None = None
         self._leaving: list[float] = []
@@ -87,7 +87,7 @@ class Toasts:
             self._alert(asked)
         text = requests_text(asked, min(CELLS, self._node.app.size.width // 2 - 4), named=not at_start)
         if not self.settings.toasts or [run.run_id for run in asked] == [in_sight]:
-            self._notices.add(text, "warning")
+            self._list.add(text, "warning")
             return
         app = cast(Any, self._node.app)  # its toasts have a kind
         app.notify(text, severity="warning", timeout=SECONDS, markup=False, kind=REQUESTS)
@@ -102,7 +102,7 @@ class Toasts:
         if self.settings.toasts:
             self._node.notify(text, severity="warning", timeout=SECONDS_OF_WARNING, markup=False)
         else:
-            self._notices.add(text, "warning")
+            self._list.add(text, "warning")
 
     def tell_hosts(self, lost: Sequence[str], back: Sequence[str]) -> None:
         """Report lost hosts, with bell and desktop, and hosts that are back."""
@@ -112,7 +112,7 @@ class Toasts:
             if self.settings.toasts:
                 self._node.notify(text, timeout=SECONDS, markup=False)
             else:
-                self._notices.add(text, "information")
+                self._list.add(text, "information")
 
     def _alert(self, runs: Sequence[RunSnapshot]) -> None:
         """Ring, and notify the desktop, that these runs have finished or need input."""
@@ -153,7 +153,7 @@ class Toasts:
         """Add results that no toast names to the list of messages."""
         for run in runs:
             severity = "error" if has_failed(run) else "information"
-            self._notices.add(ends_text([run]), severity)
+            self._list.add(ends_text([run]), severity)
 
 
 def requests_text(asked: Sequence[RunSnapshot], cells: int = CELLS, *, named: bool = True) -> str:

@@ -43,7 +43,7 @@ class DeckCommands(Commands):
         """Show all notifications since the app was opened."""
         from ..dialogs.reader import ReadingScreen
 
-        entries = self._deck.notices.entries()
+        entries = self._deck.toasts.entries()
         self.app.push_screen(ReadingScreen("Notifications", entries, empty="No notifications yet.", filterable=True))
 
     # --- the panes ---------------------------------------------------------------------------------------------------

@@ -34,7 +34,6 @@ from ..feed.messages import (
 from ..feed.reader import last_lines
 from ..keys.command import OWN_PREFIX, Action, ActionContext, KeyContext
 from ..keys.keymap import bindings, footer_hints, key_of, keys_line, said
-from ..notices import Notices, answer_key
 from ..presets.list import PresetList
 from ..runs.column_layout import chosen_columns
 from ..runs.filter_line import FilterLine
@@ -48,6 +47,7 @@ from ..terminal.escapes import WindowTitle
 from ..terminal.key_queue import KeyQueueApp
 from ..terminal.textual_internals import LeanScreen, bind
 from ..tiles.commands import TileCommands
+from ..toasts import ToastList, answer_key
 from ..transcript.earlier import MOST as MOST_EARLIER, answers_of
 from ..transcript.pane import Transcript
 from ..transcript.search import SearchLine
@@ -84,7 +84,7 @@ class MainScreen(LeanScreen):
         self,
         engine: EngineApi,
         actions: Sequence[Action],
-        notices: Notices,
+        toasts: ToastList,
         *,
         run_id: str | None,
         readonly: bool,
@@ -100,7 +100,7 @@ class MainScreen(LeanScreen):
         self.commands = CommandSet(self)
         self.run_store = RunStore()
         self.counts = Counts()
-        self.notices = notices
+        self.toasts = toasts
         self._begun = False
         """Whether the first update has set the focus."""
         self._readonly = readonly
@@ -209,7 +209,7 @@ class MainScreen(LeanScreen):
     def _toasts(self) -> Toasts:
         from ._toasts import Toasts
 
-        return Toasts(self, self.bridge.engine.settings.notifications, self.notices)
+        return Toasts(self, self.bridge.engine.settings.notifications, self.toasts)
 
     @cached_property
     def _contents(self) -> Contents:
@@ -384,7 +384,7 @@ class MainScreen(LeanScreen):
         what = plain(message.what)
         if what and not self._header.stopped:
             if self.app.screen is self or isinstance(self.app.screen, ModalScreen):
-                self.notices.add(what, "error")
+                self.toasts.add(what, "error")
             else:
                 self.notify(what, severity="error", markup=False)
         self._header.stopped = what
@@ -573,7 +573,7 @@ class MainScreen(LeanScreen):
         """Report why a dialog with a text field does not open, in its place."""
         from ..dialogs.reader import RefusalScreen
 
-        self.notices.add(why, "warning")
+        self.toasts.add(why, "warning")
         self.app.push_screen(RefusalScreen(what, why))
 
     def show_launched(self, run_id: str) -> None:

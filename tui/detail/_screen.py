@@ -22,12 +22,12 @@ from ..feed.repeater import Repeater
 from ..feed.supervision import SLOW_S
 from ..keys.command import Action, ActionContext, KeyContext
 from ..keys.keymap import bindings, key_of, keys_line
-from ..notices import answer_key
 from ..terminal.after_close import is_open
 from ..terminal.handover import page_file
 from ..terminal.textual_internals import DialogScreen, bind
 from ..text.cells import cells
 from ..text.format import format_error
+from ..toasts import answer_key
 from ..widgets.line_view import CURSOR, RowList
 from ._overview import Overview
 from ._reader import DetailReader

@@ -28,8 +28,8 @@ from ...text.decoder import UNDECODABLE, decode, why
 from ...text.plain import one_line
 from .._mirror import AT_END, GROWING, MOST_BYTES, is_mirrored
 from ..protocol import Chunk, Have
+from .alerts import RemoteAlerts
 from .journal import Journal
-from .notices import RemoteNotices
 
 SWEEP_S = 60.0
 """Seconds between checks of all runs of the project: a run may have lost its record in `active/`, or its directory may
@@ -90,7 +90,7 @@ class RemoteRun:
         self._refused: dict[str, tuple[Entry, str]] = {}
         """Entries that its host rejected, and why; they stay in the inbox until the run finishes."""
         self._ledger = _LedgerWriter(project, meta)
-        self._notices = RemoteNotices(project, meta)
+        self._alerts = RemoteAlerts(project, meta)
         self._lock: int | None = None
         self._bell = b""
         self._was_started = self._is_named = self._has_luggage = False
@@ -246,7 +246,7 @@ class RemoteRun:
             os.pwrite(descriptor, self._bell, 0)
         finally:
             os.close(descriptor)
-        self._notices.look()
+        self._alerts.look()
 
     def report_costs(self) -> None:
         """Write its costs so far to the ledger, if due."""
@@ -306,7 +306,7 @@ class RemoteRun:
             undelivered=(*result.undelivered, *self._late()),
             artifact_errors=(*result.artifact_errors, *left_out),
         )
-        self._notices.ended(result)
+        self._alerts.ended(result)
         return artifacts.write_result(self.run_dir, result)
 
     def cancel(self) -> bool:

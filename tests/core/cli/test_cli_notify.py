@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from subdeck.core.alerts import spool
+from subdeck.core.alerts.spool import Channel, Delivery, Document, Progress
 from subdeck.core.doctor import State, examine
-from subdeck.core.notices import spool
-from subdeck.core.notices.spool import Channel, Delivery, Document, Progress
 
 from tests.core.command_line import subdeck
 from tests.core.notify.receiver import receiving, wait_until_sent
@@ -76,7 +76,7 @@ def test_failures_are_reported(project_dir: Path) -> None:
 
 
 def test_what_waits_is_sent(project_dir: Path) -> None:
-    """A notice whose sender was killed is sent by the next command that looks."""
+    """An alert whose sender was killed is sent by the next command that looks."""
     write_settings(notifications={"command": ["/bin/true"]})
     spool.add(asked())
     done = subdeck("notify", "--json", cwd=project_dir)

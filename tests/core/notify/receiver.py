@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NamedTuple
 
-from subdeck.core.notices import spool
-from subdeck.core.notices.pending import pending
+from subdeck.core.alerts import spool
+from subdeck.core.alerts.pending import pending
 
 from tests.waiting import wait_until
 

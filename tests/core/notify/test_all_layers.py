@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from subdeck.core.alerts import spool
 from subdeck.core.engine import Engine
-from subdeck.core.notices import spool
 from subdeck.core.run.events import Request
 from subdeck.core.run.model import Verdict
 from subdeck.core.run.requests import request_hash
@@ -78,11 +78,11 @@ def test_a_request_reaches_the_address_and_the_command(project: Path, tmp_path: 
     assert asked == json.loads(log.read_text().splitlines()[0])
     assert (f"{run.run_id}.{request.id}", True) == (asked["id"], asked["urgent"])
     assert f"https://desk.example/{run.run_id}#{request.id}" == asked["link"]
-    (notice,) = asked["notices"]
-    assert ("needs_input", "project", run.run_id) == (notice["kind"], notice["project"], notice["run"])
-    assert (request.id, request_hash(run.run_id, request)) == (notice["request"]["id"], notice["request"]["hash"])
+    (alert,) = asked["alerts"]
+    assert ("needs_input", "project", run.run_id) == (alert["kind"], alert["project"], alert["run"])
+    assert (request.id, request_hash(run.run_id, request)) == (alert["request"]["id"], alert["request"]["hash"])
     assert request.text in asked["text"]
-    assert (f"{run.run_id}.end", "finished") == (ended["id"], ended["notices"][0]["kind"])
+    assert (f"{run.run_id}.end", "finished") == (ended["id"], ended["alerts"][0]["kind"])
 
 
 def test_a_killed_sender_is_replaced_by_a_waiting_run(project: Path) -> None:
@@ -128,7 +128,7 @@ def test_a_sender_outlives_the_run_that_started_it(project: Path) -> None:
 
 
 def test_an_answered_request_is_not_tried_again(project: Path) -> None:
-    """A request that was answered while its notice could not be delivered is neither sent later nor a failure."""
+    """A request that was answered while its alert could not be delivered is neither sent later nor a failure."""
     with receiving(lambda _: 500) as receiver:
         engine = opened(project, url=receiver.url, when=["needs_input"])
         run, request = asking(engine)
@@ -152,7 +152,7 @@ def test_a_lost_run_is_reported_by_the_next_process(project: Path) -> None:
         engine.snapshots()
         wait_until_sent()
     (document,) = receiver.documents
-    assert ("failed", 1) == (document["notices"][0]["kind"], len(document["notices"]))
+    assert ("failed", 1) == (document["alerts"][0]["kind"], len(document["alerts"]))
 
 
 def test_notifications_begin_while_a_run_is_active(project: Path) -> None:

@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from subdeck.core.alerts.spool import Document
 from subdeck.core.config.notification_settings import Notifications
 from subdeck.core.errors import SettingsError
-from subdeck.core.notices.spool import Document
 from subdeck.core.notify._channels import attempt, outgoing, post, read_headers, run
 
 from tests.factories import lives, pid_in, wait_until_gone

@@ -1,4 +1,4 @@
-"""Queueing notices: which are wanted, and one sender at a time without a lost wake-up."""
+"""Queueing alerts: which are wanted, and one sender at a time without a lost wake-up."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from subdeck.core.notices import dispatch as dispatching, spool
-from subdeck.core.notices.dispatch import dispatch, resume_sending
-from subdeck.core.notices.pending import pending
-from subdeck.core.notices.wanted import is_wanted
+from subdeck.core.alerts import dispatch as dispatching, spool
+from subdeck.core.alerts.dispatch import dispatch, resume_sending
+from subdeck.core.alerts.pending import pending
+from subdeck.core.alerts.wanted import is_wanted
 from subdeck.core.paths import CHILD
-from subdeck.core.run.enumerations import NoticeKind
+from subdeck.core.run.enumerations import AlertKind
 from subdeck.core.system import files
 
 from tests.factories import write_settings
@@ -48,22 +48,22 @@ def test_without_settings_nothing_happens(starts: list[int]) -> None:
 
 
 def test_what_the_sender_has_read_decides(starts: list[int]) -> None:
-    """The first notice starts a sender, which records what the user wants; until the file changes, that decides."""
+    """The first alert starts a sender, which records what the user wants; until the file changes, that decides."""
     write_settings(notifications={"bell": True})
-    assert is_wanted(NoticeKind.FAILED)
+    assert is_wanted(AlertKind.FAILED)
     dispatch(asked)
     wait_until_sent()
-    assert 1 == len(starts) and not is_wanted(NoticeKind.NEEDS_INPUT)
+    assert 1 == len(starts) and not is_wanted(AlertKind.NEEDS_INPUT)
     dispatch(lambda: asked(2))
     assert 1 == len(starts) and not pending()
     write_settings(notifications={"command": ["/bin/true"], "when": ["failed"]})
-    assert is_wanted(NoticeKind.NEEDS_INPUT)  # not read yet
+    assert is_wanted(AlertKind.NEEDS_INPUT)  # not read yet
     dispatch(lambda: asked(3))
     wait_until_sent()
-    assert (False, True) == (is_wanted(NoticeKind.NEEDS_INPUT), is_wanted(NoticeKind.FAILED))
+    assert (False, True) == (is_wanted(AlertKind.NEEDS_INPUT), is_wanted(AlertKind.FAILED))
 
 
-def test_many_notices_at_once(starts: list[int]) -> None:
+def test_many_alerts_at_once(starts: list[int]) -> None:
     """Even if many processes queue something at the same time, one sender runs, and everything arrives."""
     with receiving() as receiver:
         write_settings(notifications={"url": receiver.url})
@@ -79,19 +79,19 @@ def test_many_notices_at_once(starts: list[int]) -> None:
             os.waitpid(pid, 0)
         resume_sending()
         wait_until_sent()
-    parts = [part["id"] for document in receiver.documents for part in document["notices"]]
+    parts = [part["id"] for document in receiver.documents for part in document["alerts"]]
     assert sorted(f"r{number}.q1" for number in range(20)) == sorted(parts)
 
 
 def test_a_running_sender_is_woken_up() -> None:
-    """A notice that comes while the sender waits is sent at once."""
+    """An alert that comes while the sender waits is sent at once."""
     with receiving(lambda one: 500 if one.key == "r1.q1" else 200) as receiver:
         write_settings(notifications={"url": receiver.url})
         dispatch(lambda: asked(run="r1"))
         wait_until(lambda: len(receiver.received) >= 4, "the sender to wait for eight seconds")
         pid = dispatching._started[0]
         dispatch(lambda: asked(run="r2"))
-        wait_until(lambda: receiver.documents, "the second notice", 4.0)
+        wait_until(lambda: receiver.documents, "the second alert", 4.0)
         os.kill(pid, 9)
         wait_until(lambda: not files.names(f"/proc/{pid}/fd"), "the sender to be gone")
     assert [pid] == dispatching._started

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from subdeck.core.alerts import spool
+from subdeck.core.alerts.pending import pending
+from subdeck.core.alerts.spool import Delivery, Document, Progress
 from subdeck.core.config.notification_settings import Notifications
-from subdeck.core.notices import spool
-from subdeck.core.notices.pending import pending
-from subdeck.core.notices.spool import Delivery, Document, Progress
 from subdeck.core.notify import _channels, _plan, _sender, _serve as sender
 
 from tests.factories import write_settings
@@ -35,7 +35,7 @@ ACCEPTED_RESET = -3
 ANSWERS = (200, 200, 200, 200, 500, 503, RESET, ACCEPTED_RESET, TIMEOUT)
 TAKEN = (200, ACCEPTED_RESET)
 MOST_STEPS = 60
-"""Steps after which a sender that works on a few notices has done most of its work."""
+"""Steps after which a sender that works on a few alerts has done most of its work."""
 
 
 class Server:
@@ -55,7 +55,7 @@ class Server:
         server.server_close()
 
     def received(self) -> list[tuple[str, list[str], int]]:
-        """Return the id of each document, the ids of its notices, and the answer."""
+        """Return the id of each document, the ids of its alerts, and the answer."""
         lines = self._log.read_text().splitlines() if self._log.exists() else []
         return [tuple(json.loads(line)) for line in lines]
 
@@ -69,7 +69,7 @@ def _handler(log: Path, chance: random.Random) -> type[BaseHTTPRequestHandler]:
         def do_POST(self) -> None:
             body: dict[str, Any] = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             answer = chance.choice(ANSWERS)
-            line = json.dumps([self.headers["Idempotency-Key"], [part["id"] for part in body["notices"]], answer])
+            line = json.dumps([self.headers["Idempotency-Key"], [part["id"] for part in body["alerts"]], answer])
             with log.open("a") as file:
                 file.write(f"{line}\n")
             if answer == TIMEOUT:
@@ -155,9 +155,9 @@ def test_random_kills(server: Server, attempts: Callable[[], Counter[str]]) -> N
     while kills < KILLS:
         for _ in range(chance.randrange(3)):
             number = len(conditions)
-            notice = chance.choice((asked, ended))(run=f"r{number}", at=time.time())
-            conditions.add(notice.id)
-            assert spool.add(notice)
+            alert = chance.choice((asked, ended))(run=f"r{number}", at=time.time())
+            conditions.add(alert.id)
+            assert spool.add(alert)
         by_step = chance.random() < 0.7
         pid = forked(chance.randrange(1, MOST_STEPS) if by_step else None)
         if not by_step:
@@ -177,11 +177,11 @@ def test_random_kills(server: Server, attempts: Callable[[], Counter[str]]) -> N
     wait_until(is_done, "a sender to finish")
     received = server.received()
     documents: dict[str, set[str]] = {}
-    for document, notices, _ in received:
-        for notice in notices:
-            documents.setdefault(notice, set()).add(document)
-    taken = {notice for _, notices, answer in received if answer in TAKEN for notice in notices}
-    assert (set(), []) == (conditions - taken, [notice for notice, ids in documents.items() if len(ids) > 1])
+    for document, alerts, _ in received:
+        for alert in alerts:
+            documents.setdefault(alert, set()).add(document)
+    taken = {alert for _, alerts, answer in received if answer in TAKEN for alert in alerts}
+    assert (set(), []) == (conditions - taken, [alert for alert, ids in documents.items() if len(ids) > 1])
     assert [] == spool.failures()
     begun = attempts()
     assert {} == {delivery_id: count for delivery_id, count in sent.items() if begun[delivery_id] != count}

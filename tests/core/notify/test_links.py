@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from subdeck.core.alerts.alert import budget_alert
+from subdeck.core.alerts.spool import SENDING, Document, directory
 from subdeck.core.config.notification_settings import Notifications
 from subdeck.core.engine import Engine
-from subdeck.core.notices.notice import budget_notice
-from subdeck.core.notices.spool import SENDING, Document, directory
 from subdeck.core.notify._documents import document_of
 from subdeck.core.notify._links import links, with_tokens
 from subdeck.core.run.events import Decision
@@ -32,21 +32,21 @@ def made(link: str | None = None) -> Document:
 
 
 def test_a_page_of_your_own() -> None:
-    """The run and the request are filled into the user's link; several notices lead to the one that is urgent."""
+    """The run and the request are filled into the user's link; several alerts lead to the one that is urgent."""
     Devices().set_origin(ROOT, ORIGIN)
     document = made("https://desk.example/{run_id}/{request}")
     assert f"https://desk.example/{META.run_id}/q1" == document.link
-    assert f"https://desk.example/{META.run_id}/" == document.notices[0].link
+    assert f"https://desk.example/{META.run_id}/" == document.alerts[0].link
 
 
 def test_the_reply_page_of_the_project() -> None:
     """Without a setting a link leads to the project's page, if that was ever started: to the request or to the run."""
-    assert ["", ""] == [part.link for part in made().notices]
+    assert ["", ""] == [part.link for part in made().alerts]
     Devices().set_origin("/home/you/other", ORIGIN)
-    assert ["", ""] == [part.link for part in made().notices]
+    assert ["", ""] == [part.link for part in made().alerts]
     Devices().set_origin(ROOT, ORIGIN)
-    assert [PAGE, f"{PAGE}/q1"] == [part.link for part in made().notices]
-    budget = budget_notice("2026-11-28", ROOT, "", at=1.0)
+    assert [PAGE, f"{PAGE}/q1"] == [part.link for part in made().alerts]
+    budget = budget_alert("2026-11-28", ROOT, "", at=1.0)
     assert ORIGIN == document_of([budget], "title", links(Notifications())).link
 
 
@@ -55,9 +55,9 @@ def test_a_token_is_made_for_each_attempt() -> None:
     Devices().set_origin(ROOT, ORIGIN)
     document = made()
     first, second = with_tokens(document), with_tokens(document)
-    assert (PAGE, document.id) == (first.notices[0].link, first.id)
+    assert (PAGE, document.id) == (first.alerts[0].link, first.id)
     tokens = [one.link.removeprefix(f"{ORIGIN}/link/") for one in (first, second)]
-    assert first.link == first.notices[1].link and tokens[0] != tokens[1]
+    assert first.link == first.alerts[1].link and tokens[0] != tokens[1]
     for token in tokens:
         link = Devices().link(token)
         assert link and (META.run_id, "q1") == (link.run_id, link.request)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from subdeck.core.alerts import spool
+from subdeck.core.alerts.alert import Alert
+from subdeck.core.alerts.pending import pending
+from subdeck.core.alerts.presence import Deck, Presence
+from subdeck.core.alerts.spool import Delivery
 from subdeck.core.config.notification_settings import Notifications
-from subdeck.core.notices import spool
-from subdeck.core.notices.notice import Notice
-from subdeck.core.notices.pending import pending
-from subdeck.core.notices.presence import Deck, Presence
-from subdeck.core.notices.spool import Delivery
 from subdeck.core.notify._plan import GIVE_UP_S, INTERVAL_S
 from subdeck.core.notify._sender import Work
 from subdeck.core.paths import project_key, state_file
@@ -65,13 +65,13 @@ def sent(ways: Ways, channel: str = "url") -> list[str]:
     return [document for name, document in ways.tried if name == channel]
 
 
-def at(notice: Notice, seconds: float = 0.0) -> Notice:
+def at(alert: Alert, seconds: float = 0.0) -> Alert:
     from msgspec.structs import replace
 
-    return replace(notice, at=AT + seconds, project=ROOT)
+    return replace(alert, at=AT + seconds, project=ROOT)
 
 
-def test_a_notice_is_sent_once(ways: Ways) -> None:
+def test_an_alert_is_sent_once(ways: Ways) -> None:
     """A request is attempted at once; after its success nothing is left, and the same condition is not sent again."""
     spool.add(at(asked()))
     work = started(ways)
@@ -164,7 +164,7 @@ def test_a_record_of_success_is_final(ways: Ways) -> None:
 
 
 def test_a_condition_found_again_is_not_sent_again(ways: Ways) -> None:
-    """A notice added at the moment in which the same one was finished is dropped."""
+    """An alert added at the moment in which the same one was finished is dropped."""
     spool.add(at(asked()))
     work = started(ways)
     work.step(AT)

@@ -42,7 +42,7 @@ async def test_a_budget_that_is_used_up_is_told_once(monkeypatch: pytest.MonkeyP
             await deck.until_text(f"today ${spent:.2f} of $20.00, used up")
         assert [
             "The day's budget is used up: $20.50 of $20.00 spent.\nNew runs are refused. Still running: 1 run."
-        ] == [notice.text for notice in deck.main.notices._kept]
+        ] == [toast.text for toast in deck.main.toasts._kept]
     assert "MainThread" not in threads
 
 

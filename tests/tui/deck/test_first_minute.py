@@ -94,7 +94,7 @@ async def test_what_is_typed_for_a_refused_dialog_does_nothing(
         assert (engine.launched, engine.stopped, engine.deleted) == ([], [], [])
         await deck.press("escape")
         await deck.until(lambda: deck.app.screen is deck.main, "the deck")
-        assert any(why in notice.plain for notice in deck.app.notices.entries())
+        assert any(why in toast.plain for toast in deck.app.toasts.entries())
 
 
 async def asked_to_quit(deck: Deck) -> None:

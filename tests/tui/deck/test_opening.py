@@ -110,12 +110,12 @@ async def test_a_readonly_app() -> None:
     async with opened(engine, readonly=True) as deck:
         await deck.until_text("subdeck  read-only  ")
         await deck.press("x", "r", "n", "escape", "N", "escape")
-        refused = lambda: sum(READONLY in notice.plain for notice in deck.app.notices.entries())  # noqa: E731
+        refused = lambda: sum(READONLY in toast.plain for toast in deck.app.toasts.entries())  # noqa: E731
         await deck.until(lambda: refused() == 4, "four refusals")
         assert len(deck.app.screen_stack) == 1
         engine.tell(a_run(2, "completed"))
         await deck.until(lambda: deck.main.counts.running == 0, "the end")
-        assert any("While you were away, 1 run finished" in notice.plain for notice in deck.app.notices.entries())
+        assert any("While you were away, 1 run finished" in toast.plain for toast in deck.app.toasts.entries())
     assert (engine.claimed, engine.stopped, engine.launched) == ([], [], [])
 
 

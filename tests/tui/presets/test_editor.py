@@ -293,7 +293,7 @@ async def test_nothing_is_selected() -> None:
             await deck.press("escape")
         await deck.press("d")
         assert [said] == deck.toasts
-        assert 3 == sum(said in notice.plain for notice in deck.app.notices.entries())
+        assert 3 == sum(said in toast.plain for toast in deck.app.toasts.entries())
 
 
 async def test_readonly_leaves_presets_alone() -> None:

@@ -1,4 +1,4 @@
-"""The effects of keys on runs, and the notices of endings and errors."""
+"""The effects of keys on runs, and the toasts of endings and errors."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from subdeck.core.spec.request import RunRequest
 from subdeck.core.work.operation import ActKind
 from subdeck.tui.deck._toasts import SECONDS, Toasts
 from subdeck.tui.dialogs.ask import ConfirmScreen
-from subdeck.tui.notices import TOASTS_ON_SCREEN, Notices
 from subdeck.tui.terminal import handover
 from subdeck.tui.terminal.handover import hand_over
+from subdeck.tui.toasts import TOASTS_ON_SCREEN, ToastList
 from textual.geometry import Size
 
 from ..fake_engine import FakeEngine, a_run, run_id
@@ -259,7 +259,7 @@ def test_never_more_than_three_toasts(monkeypatch: pytest.MonkeyPatch) -> None:
     """With three toasts on the screen further endings wait, and share one when a toast has closed."""
     screen, now = FakeScreen(), [100.0]
     monkeypatch.setattr("subdeck.tui.deck._toasts.monotonic", lambda: now[0])
-    toasts = Toasts(screen, Notifications(), Notices())  # type: ignore[arg-type]
+    toasts = Toasts(screen, Notifications(), ToastList())  # type: ignore[arg-type]
     for number in range(1, 7):
         toasts.report([a_run(number, "completed")])
         if number <= TOASTS_ON_SCREEN + 1:

@@ -1,7 +1,7 @@
-"""Queue notices for the sender, a detached process that exits when it has nothing left to send.
+"""Queue alerts for the sender, a detached process that exits when it has nothing left to send.
 
 It is a separate program, started by the name of its module, with the lock of the spool already held for it: so there
-is never more than one, even if many processes queue something at the same time. A notice is in the queue before its
+is never more than one, even if many processes queue something at the same time. An alert is in the queue before its
 process tries the lock. The sender releases the lock before it looks at the queue for the last time. So one of the two
 sees it.
 """
@@ -21,7 +21,7 @@ from ..runners.standby import loading
 from ..system import files
 from ..system.log import log_fault
 from . import spool
-from .notice import Notice, request_notice_id
+from .alert import Alert, request_alert_id
 from .pending import pending
 from .presence import decks
 from .wanted import is_wanted
@@ -35,15 +35,15 @@ _started: list[int] = []
 """Senders of this process, kept until they are reaped."""
 
 
-def dispatch(make: Callable[[], Notice | None], *, reaps: bool = True) -> int | None:
-    """Queue a notice if there is one and the user wants it; return the pid of the sender, if one was started.
+def dispatch(make: Callable[[], Alert | None], *, reaps: bool = True) -> int | None:
+    """Queue an alert if there is one and the user wants it; return the pid of the sender, if one was started.
 
-    Raises nothing: a notice must never stop a run. `reaps` is false for a process that collects the exits of all its
+    Raises nothing: an alert must never stop a run. `reaps` is false for a process that collects the exits of all its
     children.
     """
     try:
-        notice = make()
-        if notice is None or not is_wanted(notice.kind) or not spool.add(notice):
+        alert = make()
+        if alert is None or not is_wanted(alert.kind) or not spool.add(alert):
             return None
         return start_sender(wakes=True, reaps=reaps)
     except Exception as error:
@@ -52,11 +52,11 @@ def dispatch(make: Callable[[], Notice | None], *, reaps: bool = True) -> int | 
 
 
 def settle_request(run_id: str, request_id: str) -> None:
-    """Withdraw the notice of a request that was decided. Raises nothing."""
+    """Withdraw the alert of a request that was decided. Raises nothing."""
     try:
-        spool.settle(request_notice_id(run_id, request_id), run_id, time.time())
+        spool.settle(request_alert_id(run_id, request_id), run_id, time.time())
     except OSError as error:
-        log_fault("withdrawing a notice", error)
+        log_fault("withdrawing an alert", error)
 
 
 def start_sender(*, wakes: bool = False, reaps: bool = True) -> int | None:
@@ -83,7 +83,7 @@ def start_sender(*, wakes: bool = False, reaps: bool = True) -> int | None:
 
 
 def resume_sending(*, reaps: bool = True) -> int | None:
-    """Start the sender if it has something to do and is not running: it, or a deck that kept notices back, was killed.
+    """Start the sender if it has something to do and is not running: it, or a deck that kept alerts back, was killed.
 
     Raises nothing.
     """
@@ -91,7 +91,7 @@ def resume_sending(*, reaps: bool = True) -> int | None:
         has_work = pending() or (spool.has_quiet() and not any(deck.has_focus for deck in decks()))
         return start_sender(reaps=reaps) if has_work else None
     except (OSError, NotImplementedError) as error:
-        log_fault("starting the sender of notices", error)
+        log_fault("starting the sender of alerts", error)
         return None
 
 

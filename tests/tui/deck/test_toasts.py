@@ -9,8 +9,8 @@ import pytest
 from subdeck.core.config.settings import Notifications, Settings
 from subdeck.core.paths import Project
 from subdeck.tui.deck._toasts import unseen_text
-from subdeck.tui.notices import KEPT, Notices
 from subdeck.tui.terminal.escapes import notification, through_tmux
+from subdeck.tui.toasts import KEPT, ToastList
 
 from ..fake_engine import FakeEngine, a_run, run_id
 from ..open_deck import opened
@@ -59,10 +59,10 @@ async def test_the_desktop_is_told_on_request(
 
 def test_old_messages_make_room() -> None:
     """The list holds the newest messages, newest first."""
-    notices = Notices()
+    toasts = ToastList()
     for number in range(KEPT + 5):
-        notices.add(f"message {number}\nmore of it", "error")
-    newest, *others = [entry.plain.split("\n") for entry in notices.entries()]
+        toasts.add(f"message {number}\nmore of it", "error")
+    newest, *others = [entry.plain.split("\n") for entry in toasts.entries()]
     assert len(others) == KEPT - 1
     assert newest[0].endswith(f"✗  message {KEPT + 4}")
     assert newest[1].strip() == "more of it"
@@ -128,4 +128,4 @@ async def test_an_end_of_a_newer_schema_is_not_a_failure() -> None:
     async with opened(engine) as deck:
         engine.tell(unknown)
         await deck.until(lambda: any("newer" in toast for toast in deck.toasts), "the toast")
-        assert [entry.plain[10] for entry in deck.app.notices.entries() if "newer" in entry.plain] == ["·"]
+        assert [entry.plain[10] for entry in deck.app.toasts.entries() if "newer" in entry.plain] == ["·"]

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from ..system import files
 from ..system.record import read_record
-from .notice import Notice
+from .alert import Alert
 from .pending import directory
 
 DECKS = "decks"
@@ -26,11 +26,11 @@ class Deck(Struct, frozen=True):
     """Ids, or their unambiguous beginnings, of the only runs that it shows; empty for all of the project."""
     has_focus: bool = False
 
-    def shows(self, notice: Notice) -> bool:
-        """Return whether the deck shows a notice's run, or its budget."""
-        if notice.project and notice.project != self.project:
+    def shows(self, alert: Alert) -> bool:
+        """Return whether the deck shows an alert's run, or its budget."""
+        if alert.project and alert.project != self.project:
             return False
-        return not (notice.run_id and self.runs) or any(_names(run, notice.run_id) for run in self.runs)
+        return not (alert.run_id and self.runs) or any(_names(run, alert.run_id) for run in self.runs)
 
 
 def _names(run: str, run_id: str) -> bool:

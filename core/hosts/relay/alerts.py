@@ -8,16 +8,16 @@ import os
 import time
 
 from ... import paths
-from ...notices.dispatch import dispatch, settle_request
-from ...notices.notice import end_notice, request_notice
-from ...notices.wanted import is_wanted
-from ...run.enumerations import NoticeKind
+from ...alerts.alert import end_alert, request_alert
+from ...alerts.dispatch import dispatch, settle_request
+from ...alerts.wanted import is_wanted
+from ...run.enumerations import AlertKind
 from ...run.events import Decision, EventTail, Request, RunEnded
 from ...run.model import RunMeta, RunResult
 
 
-class RemoteNotices:
-    """Queues the notices of one run, as its mirrored events arrive. Raises nothing but OSError."""
+class RemoteAlerts:
+    """Queues the alerts of one run, as its mirrored events arrive. Raises nothing but OSError."""
 
     def __init__(self, project: paths.Project, meta: RunMeta) -> None:
         self._root = project.root
@@ -28,7 +28,7 @@ class RemoteNotices:
 
     def look(self) -> None:
         """Read new events; queue the open requests, and withdraw the others."""
-        if not is_wanted(NoticeKind.NEEDS_INPUT):
+        if not is_wanted(AlertKind.NEEDS_INPUT):
             return
         for event in self._tail.read():
             match event:
@@ -44,9 +44,9 @@ class RemoteNotices:
             settle_request(self._meta.run_id, request_id)
         for request_id in self._open.keys() - self._queued:
             request = self._open[request_id]
-            dispatch(lambda request=request: request_notice(self._meta, self._root, request, at=time.time()))
+            dispatch(lambda request=request: request_alert(self._meta, self._root, request, at=time.time()))
         self._queued = {*self._open}
 
     def ended(self, result: RunResult) -> None:
-        """Queue the notice of the run's end."""
-        dispatch(lambda: end_notice(self._meta, self._root, result, at=time.time()))
+        """Queue the alert of the run's end."""
+        dispatch(lambda: end_alert(self._meta, self._root, result, at=time.time()))

@@ -1,11 +1,11 @@
-"""The notices that a run's changes produce, and their ids."""
+"""The alerts that a run's changes produce, and their ids."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
-from subdeck.core.notices.notice import budget_notice, end_notice, idle_notice, request_notice
+from subdeck.core.alerts.alert import budget_alert, end_alert, idle_alert, request_alert
 from subdeck.core.run.changes import CheckResult
 from subdeck.core.run.model import STATUS_OF, LaunchedBy, LauncherKind, RunMeta, RunReason, RunResult
 from subdeck.core.run.requests import request_hash
@@ -18,11 +18,11 @@ FAILED_CHECK = CheckResult("tests", exit_code=2)
 
 
 def ended(reason: RunReason, meta: RunMeta | None = None, **fields: Any) -> str | None:
-    """Return the kind of the notice of a run that ended like that."""
+    """Return the kind of the alert of a run that ended like that."""
     meta = meta or make_meta(background=True)
     result = RunResult(run_id=meta.run_id, status=STATUS_OF[reason], reason=reason, written_by="wrapper", **fields)
-    notice = end_notice(meta, ROOT, result, at=1.0)
-    return notice and notice.kind
+    alert = end_alert(meta, ROOT, result, at=1.0)
+    return alert and alert.kind
 
 
 @pytest.mark.parametrize(
@@ -52,33 +52,33 @@ def test_a_result_that_a_parent_waits_for_is_not_for_the_user(kind: LauncherKind
     awaited = make_meta(background=False, launched_by=launched_by)
     assert ended(RunReason.DONE, awaited) is None
     assert ended(RunReason.DONE, make_meta(background=True, launched_by=launched_by)) == "finished"
-    assert request_notice(awaited, ROOT, permission(), at=1.0).is_urgent
+    assert request_alert(awaited, ROOT, permission(), at=1.0).is_urgent
 
 
 def test_every_process_makes_the_same_id() -> None:
     """An id depends only on the condition: its run, and its request, its end or the event before the silence."""
     meta = make_meta()
-    asked = [request_notice(meta, ROOT, permission(number), at=float(at)) for number in (1, 2) for at in (1, 2)]
-    assert [f"{meta.run_id}.q1"] * 2 + [f"{meta.run_id}.q2"] * 2 == [notice.id for notice in asked]
-    assert idle_notice(meta, ROOT, 7, at=1.0).id == idle_notice(meta, ROOT, 7, at=9.0).id
-    assert idle_notice(meta, ROOT, 7, at=1.0).id != idle_notice(meta, ROOT, 9, at=1.0).id
+    asked = [request_alert(meta, ROOT, permission(number), at=float(at)) for number in (1, 2) for at in (1, 2)]
+    assert [f"{meta.run_id}.q1"] * 2 + [f"{meta.run_id}.q2"] * 2 == [alert.id for alert in asked]
+    assert idle_alert(meta, ROOT, 7, at=1.0).id == idle_alert(meta, ROOT, 7, at=9.0).id
+    assert idle_alert(meta, ROOT, 7, at=1.0).id != idle_alert(meta, ROOT, 9, at=1.0).id
     days = {
-        budget_notice(day, project, "$1", at=1.0).id for day in ("2026-11-27", "2026-11-28") for project in ("", ROOT)
+        budget_alert(day, project, "$1", at=1.0).id for day in ("2026-11-27", "2026-11-28") for project in ("", ROOT)
     }
     assert 4 == len(days)
 
 
 def test_a_request_has_all_that_a_reply_needs() -> None:
-    """The notice of a request has its id, its hash, its deadline, and the request with every character visible."""
+    """The alert of a request has its id, its hash, its deadline, and the request with every character visible."""
     meta = make_meta(answer_timeout=60.0)
     request = permission(command="rm -rf build\u202e", diff="-a\n+b")
-    notice = request_notice(meta, ROOT, request, at=100.0)
-    assert notice.asked is not None
-    assert (request.id, request_hash(meta.run_id, request), 160.0) == (
-        *(notice.asked.id, notice.asked.hash),
-        notice.deadline,
+    alert = request_alert(meta, ROOT, request, at=100.0)
+    assert alert.asked is not None
+    assert (request.id, request_hash(meta.run_id, request), "1970-01-01T00:02:40.000Z") == (
+        *(alert.asked.id, alert.asked.hash),
+        alert.asked.deadline,
     )
-    assert "rm -rf build<U+202E>" == notice.asked.command and "invisible" in notice.what
-    assert "+b" in notice.asked.text and "-a\n+b" == notice.asked.diff
-    question = request_notice(meta, ROOT, choice(), at=1.0).asked
+    assert "rm -rf build<U+202E>" == alert.asked.command and "invisible" in alert.what
+    assert "+b" in alert.asked.text and "-a\n+b" == alert.asked.diff
+    question = request_alert(meta, ROOT, choice(), at=1.0).asked
     assert question and (question.question, question.choices) == ("Which database?", ("SQLite", "PostgreSQL"))

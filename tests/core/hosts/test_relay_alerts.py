@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from subdeck.core.notices.pending import pending
-from subdeck.core.notices.spool import is_sending
+from subdeck.core.alerts.pending import pending
+from subdeck.core.alerts.spool import is_sending
 from subdeck.core.paths import user_settings_file
 from subdeck.core.run.model import Verdict
 
@@ -37,4 +37,4 @@ async def test_a_request_of_a_run_on_a_host(project_dir: Path, tmp_path: Path, m
             await until(lambda: not pending() and not is_sending(), "the sender to finish")
     asked, ended = receiver.documents
     assert [f"{run_id}.{seen.requests[0].id}", f"{run_id}.end"] == [asked["id"], ended["id"]]
-    assert "project" == asked["notices"][0]["project"]
+    assert "project" == asked["alerts"][0]["project"]

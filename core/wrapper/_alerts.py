@@ -1,4 +1,4 @@
-"""The notices of a run for the user away from the terminal; nothing is loaded for them until one is due."""
+"""The alerts of a run for the user away from the terminal; nothing is loaded for them until one is due."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from ..run.events import Request
 
 LOOK_S = 2.0
-"""Seconds between two checks that a sender is running while this run's notices wait."""
+"""Seconds between two checks that a sender is running while this run's alerts wait."""
 LEAST_SILENCE_S = 60.0
 """Seconds before which no agent counts as idle: `open_run.LEAST_S`, without that module."""
 LONGEST_S = 1200.0
-"""Seconds after the last notice for which that is checked: by then every delivery is over."""
+"""Seconds after the last alert for which that is checked: by then every delivery is over."""
 
 
 class _Silence:
@@ -32,11 +32,11 @@ class _Silence:
         """Until when the silence is normal, in monotonic seconds; None before that was looked up."""
         self.is_settled = False
         """Whether it was reported."""
-        self.notice_seq: int | None = None
+        self.alert_seq: int | None = None
 
 
-class Notices:
-    """Queues the notices of one run."""
+class Alerts:
+    """Queues the alerts of one run."""
 
     def __init__(self, meta: RunMeta, run_dir: str, spare: Callable[[int], None]) -> None:
         """`spare` gets the pid of each sender that is started here: it does not belong to the run."""
@@ -46,7 +46,7 @@ class Notices:
         self._spare = spare
         self._looked = 0.0
         self._last: float | None = None
-        """When the last notice was queued, in monotonic seconds; None before the first."""
+        """When the last alert was queued, in monotonic seconds; None before the first."""
         self._budgets: BudgetWatch | None = None
         self._silence = _Silence(0.0)
 
@@ -54,16 +54,16 @@ class Notices:
         """Report that the agent waits for a reply."""
         if self._meta.is_in_spool:
             return  # the machine that launched the run reports it
-        from ..notices.dispatch import dispatch
-        from ..notices.notice import request_notice
+        from ..alerts.alert import request_alert
+        from ..alerts.dispatch import dispatch
 
-        self._note(dispatch(lambda: request_notice(self._meta, self._root, request, at=time.time()), reaps=False))
+        self._note(dispatch(lambda: request_alert(self._meta, self._root, request, at=time.time()), reaps=False))
 
     def decided(self, request_id: str) -> None:
-        """Withdraw the notice of a request."""
+        """Withdraw the alert of a request."""
         if self._last is None:
             return
-        from ..notices.dispatch import settle_request
+        from ..alerts.dispatch import settle_request
 
         settle_request(self._meta.run_id, request_id)
 
@@ -72,10 +72,10 @@ class Notices:
         self._take_back_silence()
         if self._meta.is_in_spool:
             return
-        from ..notices.dispatch import dispatch
-        from ..notices.notice import end_notice
+        from ..alerts.alert import end_alert
+        from ..alerts.dispatch import dispatch
 
-        self._note(dispatch(lambda: end_notice(self._meta, self._root, result, at=time.time()), reaps=False))
+        self._note(dispatch(lambda: end_alert(self._meta, self._root, result, at=time.time()), reaps=False))
 
     def spent(self) -> None:
         """Report daily budgets that are used up."""
@@ -89,7 +89,7 @@ class Notices:
             self._note(sender)
 
     def look_for_silence(self, now: float, heard_at: float, last_seq: int, *, is_quiet: bool) -> None:
-        """Report once that the agent has been idle for longer than usual; withdraw the notice when it continues.
+        """Report once that the agent has been idle for longer than usual; withdraw the alert when it continues.
 
         `heard_at` is when it last wrote something, `is_quiet` says that no tool is running and no user is waited for.
         """
@@ -102,19 +102,19 @@ class Notices:
             self._silence.until = heard_at + self._patience()
         if now >= self._silence.until:
             self._silence.is_settled = True
-            from ..notices.dispatch import dispatch
-            from ..notices.notice import idle_notice
+            from ..alerts.alert import idle_alert
+            from ..alerts.dispatch import dispatch
 
-            self._silence.notice_seq = last_seq
-            self._note(dispatch(lambda: idle_notice(self._meta, self._root, last_seq, at=time.time()), reaps=False))
+            self._silence.alert_seq = last_seq
+            self._note(dispatch(lambda: idle_alert(self._meta, self._root, last_seq, at=time.time()), reaps=False))
 
     def _take_back_silence(self) -> None:
-        if self._silence.notice_seq is None:
+        if self._silence.alert_seq is None:
             return
-        from ..notices.notice import idle_notice_id
-        from ..notices.spool import withdraw
+        from ..alerts.alert import idle_alert_id
+        from ..alerts.spool import withdraw
 
-        withdraw(idle_notice_id(self._meta.run_id, self._silence.notice_seq))
+        withdraw(idle_alert_id(self._meta.run_id, self._silence.alert_seq))
 
     def _patience(self) -> float:
         """Return the seconds of silence that are normal for this agent, as for the readers of the run."""
@@ -129,7 +129,7 @@ class Notices:
         if self._last is None or now < self._looked + LOOK_S or now > self._last + LONGEST_S:
             return
         self._looked = now
-        from ..notices.dispatch import resume_sending
+        from ..alerts.dispatch import resume_sending
 
         self._note(resume_sending(reaps=False), is_new=False)
 
@@ -141,5 +141,5 @@ class Notices:
 
 
 def is_configured() -> bool:
-    """Whether there is a settings file: without one notices are off, and nothing is loaded."""
+    """Whether there is a settings file: without one alerts are off, and nothing is loaded."""
     return os.path.exists(user_settings_file())

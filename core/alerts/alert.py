@@ -1,6 +1,6 @@
-"""The notices that a run's changes produce; pure.
+"""The alerts that a run's changes produce; pure.
 
-The id of a notice is made from its condition, so that every process that finds the condition makes the same id.
+The id of an alert is made from its condition, so that every process that finds the condition makes the same id.
 Annotations are evaluated here, as in `run.model`.
 """
 
@@ -8,8 +8,8 @@ import os
 
 from msgspec import Struct
 
-from ..paths import Project, project_key
-from ..run.enumerations import NoticeKind
+from ..paths import Project, iso_time, project_key
+from ..run.enumerations import AlertKind
 from ..run.events import Request
 from ..run.model import LauncherKind, RequestKind, RunMeta, RunReason, RunResult, RunStatus
 from ..run.outcome import REASONS
@@ -19,7 +19,7 @@ from ..text.plain import one_line, plain
 from ..text.visible import visible
 
 LONGEST_TEXT = 16_000
-"""Characters kept of each text of a notice."""
+"""Characters kept of each text of an alert."""
 _REQUESTED = (RunReason.STOPPED, RunReason.KILLED, RunReason.CANCELLED, RunReason.INTERRUPTED)
 """Requested ends: there is nothing to report."""
 _ASKED = {
@@ -30,14 +30,17 @@ _ASKED = {
 }
 
 
-class Asked(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """An open request. All texts are as the user may see them: every character visible."""
+class OpenRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A request that waits for a reply. All texts are as the user may see them: every character visible."""
 
     id: str
     hash: str
-    """Binds a reply to this request."""
+    """Binds a reply to this request: `subdeck reply RUN --request ID --hash HASH`."""
     kind: str
-    text: str
+    """permission, question, choice or form."""
+    deadline: str = ""
+    """When it is denied without a reply; empty for never."""
+    text: str = ""
     """The whole request, in lines."""
     command: str = ""
     diff: str = ""
@@ -45,12 +48,12 @@ class Asked(Struct, frozen=True, kw_only=True, omit_defaults=True):
     choices: tuple[str, ...] = ()
 
 
-class Notice(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Alert(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """One condition of one run, or of a day's budget."""
 
     id: str
     """A file name, the same for every process that finds the condition."""
-    kind: NoticeKind
+    kind: AlertKind
     at: float
     """Seconds since 1970."""
     what: str
@@ -63,9 +66,7 @@ class Notice(Struct, frozen=True, kw_only=True, omit_defaults=True):
     task: str = ""
     text: str = ""
     """Details, such as the answer or the error."""
-    asked: Asked | None = None
-    deadline: float | None = None
-    """When the request is denied without a reply."""
+    asked: OpenRequest | None = None
 
     @property
     def is_urgent(self) -> bool:
@@ -83,12 +84,13 @@ class Notice(Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.run_id or project_key(self.project or "/")
 
 
-def request_notice(meta: RunMeta, root: str, request: Request, *, at: float) -> Notice:
-    """Return the notice of a request that an agent now waits on."""
-    asked = Asked(
+def request_alert(meta: RunMeta, root: str, request: Request, *, at: float) -> Alert:
+    """Return the alert of a request that an agent now waits on."""
+    asked = OpenRequest(
         id=request.id,
         hash=request_hash(meta.run_id, request),
         kind=request.kind,
+        deadline="" if meta.answer_timeout is None else iso_time(at + meta.answer_timeout),
         text=_kept(request_text(request, meta.cwd)),
         command=_kept(visible(request.command)),
         diff=_kept(visible(request.diff)),
@@ -99,29 +101,28 @@ def request_notice(meta: RunMeta, root: str, request: Request, *, at: float) -> 
     return _of_run(
         meta,
         root,
-        id=request_notice_id(meta.run_id, request.id),
-        kind=NoticeKind.NEEDS_INPUT,
+        id=request_alert_id(meta.run_id, request.id),
+        kind=AlertKind.NEEDS_INPUT,
         at=at,
         what=f"needs input: {_ASKED.get(request.kind, 'a request')}{warning}",
         asked=asked,
-        deadline=None if meta.answer_timeout is None else at + meta.answer_timeout,
     )
 
 
-def request_notice_id(run_id: str, request_id: str) -> str:
-    """Return the id of the notice of a run's request."""
+def request_alert_id(run_id: str, request_id: str) -> str:
+    """Return the id of the alert of a run's request."""
     return f"{run_id}.{request_id}"
 
 
-def end_notice(meta: RunMeta, root: str, result: RunResult, *, at: float) -> Notice | None:
-    """Return the notice of a run's end; None if it was requested, or if a parent agent waits for it."""
+def end_alert(meta: RunMeta, root: str, result: RunResult, *, at: float) -> Alert | None:
+    """Return the alert of a run's end; None if it was requested, or if a parent agent waits for it."""
     if is_awaited_by_parent(meta) or (kind := _kind_of_end(result)) is None:
         return None
     has_failed_check = result.check is not None and result.check.failed
     what = {
-        NoticeKind.FINISHED: "finished",
-        NoticeKind.NEEDS_INPUT: "finished with a question",
-        NoticeKind.BUDGET: REASONS[RunReason.BUDGET],
+        AlertKind.FINISHED: "finished",
+        AlertKind.NEEDS_INPUT: "finished with a question",
+        AlertKind.BUDGET: REASONS[RunReason.BUDGET],
     }.get(kind, f"{result.status}: {REASONS.get(result.reason, result.reason)}")
     if has_failed_check and result.status is RunStatus.COMPLETED:
         what = "finished, but its check failed"
@@ -129,31 +130,31 @@ def end_notice(meta: RunMeta, root: str, result: RunResult, *, at: float) -> Not
     return _of_run(meta, root, id=f"{meta.run_id}.end", kind=kind, at=at, what=what, text=_kept(plain(text)))
 
 
-def idle_notice(meta: RunMeta, root: str, last_seq: int, *, at: float) -> Notice:
-    """Return the notice of an agent that has been idle since its event `last_seq`."""
+def idle_alert(meta: RunMeta, root: str, last_seq: int, *, at: float) -> Alert:
+    """Return the alert of an agent that has been idle since its event `last_seq`."""
     return _of_run(
         meta,
         root,
-        id=idle_notice_id(meta.run_id, last_seq),
-        kind=NoticeKind.IDLE,
+        id=idle_alert_id(meta.run_id, last_seq),
+        kind=AlertKind.IDLE,
         at=at,
         what="idle for longer than usual",
     )
 
 
-def idle_notice_id(run_id: str, last_seq: int) -> str:
-    """Return the id of the notice of an idle run."""
+def idle_alert_id(run_id: str, last_seq: int) -> str:
+    """Return the id of the alert of an idle run."""
     return f"{run_id}.idle-{last_seq}"
 
 
-def budget_notice(day: str, project: str, words: str, *, at: float) -> Notice:
-    """Return the notice of a daily budget that is used up; `project` is empty for that of all projects.
+def budget_alert(day: str, project: str, words: str, *, at: float) -> Alert:
+    """Return the alert of a daily budget that is used up; `project` is empty for that of all projects.
 
     `words` has the figures, such as `$20.10 of $20.00`.
     """
     name = project_key(project) if project else "all"
     what = "the project's budget for today is used up" if project else "the day's budget is used up"
-    return Notice(id=f"budget.{day}.{name}", kind=NoticeKind.BUDGET, at=at, what=what, project=project, text=words)
+    return Alert(id=f"budget.{day}.{name}", kind=AlertKind.BUDGET, at=at, what=what, project=project, text=words)
 
 
 def is_awaited_by_parent(meta: RunMeta) -> bool:
@@ -161,18 +162,18 @@ def is_awaited_by_parent(meta: RunMeta) -> bool:
     return not meta.background and meta.launched_by.kind in (LauncherKind.MCP, LauncherKind.PI)
 
 
-def _kind_of_end(result: RunResult) -> NoticeKind | None:
+def _kind_of_end(result: RunResult) -> AlertKind | None:
     if result.reason in _REQUESTED:
         return None
     if result.reason is RunReason.BUDGET:
-        return NoticeKind.BUDGET
+        return AlertKind.BUDGET
     if result.status is not RunStatus.COMPLETED or (result.check is not None and result.check.failed):
-        return NoticeKind.FAILED
-    return NoticeKind.NEEDS_INPUT if ends_with_question(result.final_text or "") else NoticeKind.FINISHED
+        return AlertKind.FAILED
+    return AlertKind.NEEDS_INPUT if ends_with_question(result.final_text or "") else AlertKind.FINISHED
 
 
-def _of_run(meta: RunMeta, root: str, **fields: object) -> Notice:
-    return Notice(
+def _of_run(meta: RunMeta, root: str, **fields: object) -> Alert:
+    return Alert(
         run_id=meta.run_id,
         project=root.encode("utf-8", "replace").decode("utf-8", "replace"),
         preset=one_line(meta.title, 100),

@@ -1,8 +1,8 @@
-"""Whether the user wants a kind of notice: decided when a notice is due, by the current settings.
+"""Whether the user wants a kind of alert: decided when an alert is due, by the current settings.
 
-Reading the settings takes longer than everything else a wrapper does for a notice, and needs the YAML reader. So the
+Reading the settings takes longer than everything else a wrapper does for an alert, and needs the YAML reader. So the
 sender leaves what it has read in a record, with a stamp of the settings file; while the stamp fits, the record counts.
-Otherwise a notice is queued if the file has the word, and the sender decides. Annotations are evaluated here, as
+Otherwise an alert is queued if the file has the word, and the sender decides. Annotations are evaluated here, as
 in `run.model`.
 """
 
@@ -11,7 +11,7 @@ import os
 from msgspec import Struct
 
 from ..paths import user_settings_file
-from ..run.enumerations import NoticeKind
+from ..run.enumerations import AlertKind
 from ..system import files
 from ..system.record import read_record
 from .pending import directory
@@ -35,13 +35,13 @@ class Wanted(Struct, frozen=True):
     path: str
     """The settings file."""
     stamp: tuple[int, ...]
-    kinds: tuple[NoticeKind, ...]
+    kinds: tuple[AlertKind, ...]
     """Empty if notifications are not sent anywhere."""
     budgets: Budgets = Budgets()
 
 
-def is_wanted(kind: NoticeKind) -> bool:
-    """Return whether the user may want this kind of notice; costs a stat and a small file."""
+def is_wanted(kind: AlertKind) -> bool:
+    """Return whether the user may want this kind of alert; costs a stat and a small file."""
     path = user_settings_file()
     if not (stamp := stamp_of(path)):
         return False

@@ -1,11 +1,11 @@
-"""The user's spool of notices. Its files alone show the state of each notice.
+"""The user's spool of alerts. Its files alone show the state of each alert.
 
-A file in `queue` is a notice that waits for the sender; in `quiet`, one that waits because the user is at a deck that
-shows its run. A file in `sending` is a delivery, made of one or several notices: an attempt of it may have begun. A
+A file in `queue` is an alert that waits for the sender; in `quiet`, one that waits because the user is at a deck that
+shows its run. A file in `sending` is a delivery, made of one or several alerts: an attempt of it may have begun. A
 file in `failed` is a delivery whose attempts all failed. A file in `done` shows that a condition was dealt with and is
 never sent again; it stays while the condition can be found again.
 
-Any process may add a notice, or withdraw one. Only the holder of the lock, the sender, moves one on. Annotations are
+Any process may add an alert, or withdraw one. Only the holder of the lock, the sender, moves one on. Annotations are
 evaluated here, as in `run.model`.
 """
 
@@ -17,13 +17,13 @@ from typing import TypeVar
 import msgspec
 from msgspec import Struct
 
-from ..run.enumerations import NoticeKind
+from ..run.enumerations import AlertKind
 from ..run.proven import has_result
 from ..system import files
 from ..system.directory import opened
 from ..system.record import read_record
 from ..text.decoder import decoded
-from .notice import Notice
+from .alert import Alert, OpenRequest
 from .pending import QUEUE as QUEUE, SENDING as SENDING, directory as directory
 
 QUIET, DONE, FAILED = "quiet", "done", "failed"
@@ -38,29 +38,11 @@ LOCK_DESCRIPTOR = 3
 """The descriptor of the lock in a sender that was started with it."""
 
 
-class RequestPart(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The request of a notice."""
+class AlertPart(Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One alert in a document. The setting `content` decides which fields it has."""
 
     id: str
-    hash: str
-    """Binds a reply to this request: `subdeck reply RUN --request ID --hash HASH`."""
-    kind: str
-    """permission, question, choice or form."""
-    deadline: str = ""
-    """When it is denied without a reply; empty for never."""
-    text: str = ""
-    """The whole request in lines."""
-    command: str = ""
-    diff: str = ""
-    question: str = ""
-    choices: tuple[str, ...] = ()
-
-
-class NoticePart(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One notice in a document. The setting `content` decides which fields it has."""
-
-    id: str
-    kind: NoticeKind
+    kind: AlertKind
     at: str
     """When the condition began."""
     what: str = ""
@@ -76,7 +58,7 @@ class NoticePart(Struct, frozen=True, kw_only=True, omit_defaults=True):
     text: str = ""
     """The answer, the error, or the figures of a budget."""
     link: str = ""
-    request: RequestPart | None = None
+    request: OpenRequest | None = None
 
 
 class Document(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -90,7 +72,7 @@ class Document(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A page where the user can reply."""
     is_urgent: bool = msgspec.field(default=False, name="urgent")
     """Whether an agent waits for the user."""
-    notices: tuple[NoticePart, ...] = ()
+    alerts: tuple[AlertPart, ...] = ()
 
 
 class Progress(StrEnum):
@@ -115,11 +97,11 @@ class Channel(Struct, frozen=True, omit_defaults=True):
 
 
 class Member(Struct, frozen=True):
-    """A notice of a delivery."""
+    """An alert of a delivery."""
 
     id: str
     subject: str
-    kind: NoticeKind
+    kind: AlertKind
     run_dir: str
     """Directory of its run; empty without one."""
 
@@ -149,7 +131,7 @@ class Done(Struct, frozen=True):
     """How a condition was dealt with."""
 
     subject: str
-    kind: NoticeKind
+    kind: AlertKind
     at: float
     """When its delivery was made, or when it was dropped, in seconds since 1970."""
     is_sent: bool
@@ -161,32 +143,32 @@ class Done(Struct, frozen=True):
 # --- for every process -----------------------------------------------------------------------------------------------
 
 
-def add(notice: Notice) -> bool:
-    """Queue a notice; return False if its condition is known. Raises OSError."""
-    if any(files.exists(directory(place, notice.id)) for place in (DONE, QUIET)):
+def add(alert: Alert) -> bool:
+    """Queue an alert; return False if its condition is known. Raises OSError."""
+    if any(files.exists(directory(place, alert.id)) for place in (DONE, QUIET)):
         return False
     place = directory(QUEUE)
     files.make_private_directory(place)
     try:
-        files.write_new(os.path.join(place, notice.id), msgspec.json.encode(notice))
+        files.write_new(os.path.join(place, alert.id), msgspec.json.encode(alert))
     except FileExistsError:
         return False
     return True
 
 
-def withdraw(notice_id: str) -> None:
-    """Take a notice back whose condition is over, unless its delivery has begun."""
+def withdraw(alert_id: str) -> None:
+    """Take an alert back whose condition is over, unless its delivery has begun."""
     for place in (QUEUE, QUIET):
-        files.remove(directory(place, notice_id))
+        files.remove(directory(place, alert_id))
 
 
-def settle(notice_id: str, subject: str, now: float) -> None:
-    """Withdraw the notice of a request that was decided: not even a delivery that has begun is tried again. Raises
+def settle(alert_id: str, subject: str, now: float) -> None:
+    """Withdraw the alert of a request that was decided: not even a delivery that has begun is tried again. Raises
     OSError.
     """
-    withdraw(notice_id)
-    if _names(SENDING) and not is_done(notice_id):
-        _set_done(notice_id, Done(subject, NoticeKind.NEEDS_INPUT, now, is_sent=False, why="the request was decided"))
+    withdraw(alert_id)
+    if _names(SENDING) and not is_done(alert_id):
+        _set_done(alert_id, Done(subject, AlertKind.NEEDS_INPUT, now, is_sent=False, why="the request was decided"))
 
 
 def is_sending() -> bool:
@@ -201,13 +183,13 @@ def is_sending() -> bool:
         os.close(lock)
 
 
-def is_done(notice_id: str) -> bool:
+def is_done(alert_id: str) -> bool:
     """Return whether a condition was dealt with."""
-    return files.exists(directory(DONE, notice_id))
+    return files.exists(directory(DONE, alert_id))
 
 
 def has_quiet() -> bool:
-    """Return whether notices wait until the user leaves a deck."""
+    """Return whether alerts wait until the user leaves a deck."""
     return bool(_names(QUIET))
 
 
@@ -247,7 +229,7 @@ def read_all(place: str, kind: type[T], known: Mapping[str, T]) -> dict[str, T]:
 
 
 def begin(delivery: Delivery) -> None:
-    """Record a new delivery; its notices leave the queue. Raises OSError."""
+    """Record a new delivery; its alerts leave the queue. Raises OSError."""
     save(delivery, durable=True)
     for member in delivery.members:
         withdraw(member.id)
@@ -269,31 +251,31 @@ def finish(delivery: Delivery) -> None:
 
 
 def forget(delivery: Delivery) -> None:
-    """Remove a delivery: a record of each of its notices shows that it was dealt with."""
+    """Remove a delivery: a record of each of its alerts shows that it was dealt with."""
     files.remove(directory(SENDING, delivery.id))
 
 
-def drop(notice: Notice, why: str, now: float) -> None:
-    """Record that a notice is not sent. Raises OSError."""
-    _set_done(notice.id, Done(notice.subject, notice.kind, now, is_sent=False, run_dir=notice.run_dir, why=why))
-    withdraw(notice.id)
+def drop(alert: Alert, why: str, now: float) -> None:
+    """Record that an alert is not sent. Raises OSError."""
+    _set_done(alert.id, Done(alert.subject, alert.kind, now, is_sent=False, run_dir=alert.run_dir, why=why))
+    withdraw(alert.id)
 
 
-def quieten(notice: Notice) -> None:
-    """Let a notice wait until the user leaves the deck. Raises OSError."""
+def quieten(alert: Alert) -> None:
+    """Let an alert wait until the user leaves the deck. Raises OSError."""
     files.make_private_directory(directory(QUIET))
-    files.rename(directory(QUEUE, notice.id), directory(QUIET, notice.id))
+    files.rename(directory(QUEUE, alert.id), directory(QUIET, alert.id))
 
 
 def requeue_quiet() -> None:
-    """Let the notices of `quiet` be looked at again. Raises OSError."""
+    """Let the alerts of `quiet` be looked at again. Raises OSError."""
     for name in _names(QUIET):
         files.rename(directory(QUIET, name), directory(QUEUE, name))
 
 
-def recently_sent(since: float) -> dict[tuple[str, NoticeKind], float]:
+def recently_sent(since: float) -> dict[tuple[str, AlertKind], float]:
     """Return when something was last sent, by subject and kind, from this time on."""
-    sent = dict[tuple[str, NoticeKind], float]()
+    sent = dict[tuple[str, AlertKind], float]()
     for record in _done_since(since):
         key = (record.subject, record.kind)
         if record.is_sent and record.at >= since:
@@ -329,9 +311,9 @@ def _can_recur(path: str) -> bool:
     return os.path.isdir(record.run_dir) and not has_result(record.run_dir)
 
 
-def _set_done(notice_id: str, record: Done) -> None:
+def _set_done(alert_id: str, record: Done) -> None:
     files.make_private_directory(directory(DONE))
-    files.write_whole(directory(DONE, notice_id), msgspec.json.encode(record))
+    files.write_whole(directory(DONE, alert_id), msgspec.json.encode(record))
 
 
 def _names(place: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""The notices that a wrapper queues while its run goes on."""
+"""The alerts that a wrapper queues while its run goes on."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from subdeck.core.alerts import dispatch, spool
+from subdeck.core.alerts.alert import Alert
+from subdeck.core.alerts.wanted import budgets
 from subdeck.core.budget.ledger import Entry, append, local_day
 from subdeck.core.engine import Engine
-from subdeck.core.notices import dispatch, spool
-from subdeck.core.notices.notice import Notice
-from subdeck.core.notices.wanted import budgets
 from subdeck.core.notify._current import CurrentSettings
 from subdeck.core.paths import Project
 from subdeck.core.run.events import AssistantText, ToolCall
 from subdeck.core.run.open_run import FACTOR, LEAST_S, usual_patience
-from subdeck.core.wrapper._notices import Notices
+from subdeck.core.wrapper._alerts import Alerts
 
 from tests.core.talking import Listening, listening
 from tests.factories import write_settings
@@ -43,32 +43,32 @@ def set_up(**others: object) -> None:
     CurrentSettings().read()
 
 
-def notices_of(run: Listening) -> Notices:
-    return Notices(run.meta, str(run.directory), lambda pid: None)
+def alerts_of(run: Listening) -> Alerts:
+    return Alerts(run.meta, str(run.directory), lambda pid: None)
 
 
 def queued() -> list[str]:
-    return sorted(spool.read_all(spool.QUEUE, Notice, {}))
+    return sorted(spool.read_all(spool.QUEUE, Alert, {}))
 
 
 def test_a_silence_is_reported_once(run: Listening) -> None:
     """An agent that has been idle for longer than usual is reported once; that is taken back when it continues."""
-    notices = notices_of(run)
+    alerts = alerts_of(run)
     for now in (1000.0, 1000.0 + LEAST_S - 1):
-        notices.look_for_silence(now, 1000.0, 7, is_quiet=True)
+        alerts.look_for_silence(now, 1000.0, 7, is_quiet=True)
     assert [] == queued()
     for now in (1000.0 + LEAST_S, 2000.0):
-        notices.look_for_silence(now, 1000.0, 7, is_quiet=True)
+        alerts.look_for_silence(now, 1000.0, 7, is_quiet=True)
     assert [f"{run.run_id}.idle-7"] == queued()
-    notices.look_for_silence(2001.0, 2001.0, 8, is_quiet=True)
+    alerts.look_for_silence(2001.0, 2001.0, 8, is_quiet=True)
     assert [] == queued()
-    notices.look_for_silence(2001.0 + LEAST_S, 2001.0, 8, is_quiet=True)
+    alerts.look_for_silence(2001.0 + LEAST_S, 2001.0, 8, is_quiet=True)
     assert [f"{run.run_id}.idle-8"] == queued()
 
 
 def test_an_agent_that_waits_is_not_idle(run: Listening) -> None:
     """While a tool runs or the user is asked, nothing is idle."""
-    notices_of(run).look_for_silence(5000.0, 1000.0, 7, is_quiet=False)
+    alerts_of(run).look_for_silence(5000.0, 1000.0, 7, is_quiet=False)
     assert [] == queued()
 
 
@@ -88,18 +88,18 @@ def test_the_usual_pauses_of_an_agent_count(run: Listening) -> None:
 def test_daily_budgets_are_reported_once(run: Listening, project: Project) -> None:
     """The wrapper whose spending uses up the budget of the day, or of its project, reports that once a day."""
     set_up(budget={"day": 20, "projects": {project.root: 5}})
-    notices, day = notices_of(run), local_day()
+    alerts, day = alerts_of(run), local_day()
     append(day, [Entry(run.run_id, project.root, spent=4.99)])
-    notices.spent()
+    alerts.spent()
     assert [] == queued()
     append(day, [Entry(run.run_id, project.root, spent=5.01), Entry("20260101-000000-aaaaaa", "/other", spent=9.0)])
-    notices.spent()
+    alerts.spent()
     (first,) = queued()
-    notices.spent()
+    alerts.spent()
     append(day, [Entry("20260101-000000-bbbbbb", "/other", spent=9.0)])
-    notices.spent()
+    alerts.spent()
     assert {first, f"budget.{day}.all"} == {*queued()} and first.startswith(f"budget.{day}.")
-    texts = {notice.text for notice in spool.read_all(spool.QUEUE, Notice, {}).values()}
+    texts = {alert.text for alert in spool.read_all(spool.QUEUE, Alert, {}).values()}
     assert {"$5.01 of $5.00", "$23.01 of $20.00"} == texts
 
 
@@ -107,11 +107,11 @@ def test_changed_settings_are_read_first(run: Listening, starts: list[object]) -
     """A wrapper does not know the budgets in settings that no sender has read: it lets one read them."""
     write_settings(notifications={"command": ["/bin/true"]}, budget={"day": 1})
     append(local_day(), [Entry(run.run_id, "/shop", spent=2.0)])
-    notices = notices_of(run)
-    notices.spent()
+    alerts = alerts_of(run)
+    alerts.spent()
     assert (1, [], None) == (len(starts), queued(), budgets())
     CurrentSettings().read()
-    notices.spent()
+    alerts.spent()
     assert [f"budget.{local_day()}.all"] == queued()
 
 
@@ -125,15 +125,15 @@ def test_commands_and_the_app_report_budgets(project: Project) -> None:
     assert [] == queued()
     Engine.open(project.root).standing()
     Engine.open(project.root).standing()
-    (notice,) = spool.read_all(spool.QUEUE, Notice, {}).values()
-    assert (project.root, "$3.50 of $3.00") == (notice.project, notice.text)
+    (alert,) = spool.read_all(spool.QUEUE, Alert, {}).values()
+    assert (project.root, "$3.50 of $3.00") == (alert.project, alert.text)
 
 
 def test_without_settings_nothing_is_looked_up(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a settings file a wrapper reads nothing for notices."""
+    """Without a settings file a wrapper reads nothing for alerts."""
     monkeypatch.setattr("subdeck.core.run.open_run.usual_patience", lambda *_: pytest.fail("it looks"))
     with listening(project) as run:
-        notices = notices_of(run)
-        notices.look_for_silence(5000.0, 1000.0, 7, is_quiet=True)
-        notices.spent()
+        alerts = alerts_of(run)
+        alerts.look_for_silence(5000.0, 1000.0, 7, is_quiet=True)
+        alerts.spent()
     assert not os.path.exists(spool.directory())

@@ -1,4 +1,4 @@
-"""The messages shown since the app was opened."""
+"""Toasts, and the list of those shown since the app was opened."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TOASTS_ON_SCREEN = 3
 """Further toasts are only in the list."""
 
 KEPT = 1000
-"""Messages; the oldest are dropped first."""
+"""Toasts in the list; the oldest are dropped first."""
 
 INDENT = 13
 """Cells of time and sign; a message's further lines leave them empty."""
@@ -24,7 +24,7 @@ INDENT = 13
 _SIGNS = {"information": ("·", "$text-muted"), "warning": ("!", "$text-warning"), "error": ("✗", "$text-error")}
 
 
-class Notice(Struct, frozen=True):
+class PastToast(Struct, frozen=True):
     time: str
     """Local time, `20:12:34`."""
     severity: str
@@ -44,22 +44,22 @@ def answer_key(
     cast(Any, node.app).notify(text, severity=severity, timeout=timeout, markup=False, kind=f"key: {severity}")
 
 
-class Notices:
+class ToastList:
     """Holds the texts of all toasts, even if toasts are off or silent."""
 
     def __init__(self) -> None:
-        self._kept: deque[Notice] = deque(maxlen=KEPT)
+        self._kept: deque[PastToast] = deque(maxlen=KEPT)
 
     def add(self, text: str, severity: str = "information") -> None:
-        self._kept.append(Notice(datetime.now().strftime("%H:%M:%S"), severity, text))
+        self._kept.append(PastToast(datetime.now().strftime("%H:%M:%S"), severity, text))
 
     def entries(self) -> list[Content]:
         """Return the messages for the screen, newest first, each with its time and a severity sign."""
-        return [_entry(notice) for notice in reversed(self._kept)]
+        return [_entry(toast) for toast in reversed(self._kept)]
 
 
-def _entry(notice: Notice) -> Content:
-    sign, style = _SIGNS.get(notice.severity, _SIGNS["information"])
-    first, *more = notice.text.split("\n")
-    head = Content.assemble((notice.time, "$text-muted"), "  ", (sign, style), "  ", first)
+def _entry(toast: PastToast) -> Content:
+    sign, style = _SIGNS.get(toast.severity, _SIGNS["information"])
+    first, *more = toast.text.split("\n")
+    head = Content.assemble((toast.time, "$text-muted"), "  ", (sign, style), "  ", first)
     return Content("\n").join((head, *(Content(" " * INDENT + row) for row in more)))

@@ -1,4 +1,4 @@
-"""Whether notices wait for a sender: a look that every command can afford, so little is imported here."""
+"""Whether alerts wait for a sender: a look that every command can afford, so little is imported here."""
 
 from __future__ import annotations
 
@@ -14,6 +14,6 @@ def directory(*names: str) -> str:
 
 
 def pending() -> set[str]:
-    """Return the names of the notices and deliveries that a sender deals with."""
+    """Return the names of the alerts and deliveries that a sender deals with."""
     found = (name for place in (QUEUE, SENDING) for name in files.names(directory(place)))
     return {name for name in found if not name.startswith(".")}

@@ -6,23 +6,23 @@ import os
 import signal
 
 import pytest
-from subdeck.core.notices.notice import Notice
-from subdeck.core.notices.presence import Deck, Presence, decks
-from subdeck.core.run.enumerations import NoticeKind
+from subdeck.core.alerts.alert import Alert
+from subdeck.core.alerts.presence import Deck, Presence, decks
+from subdeck.core.run.enumerations import AlertKind
 
 RUN = "20261128-120000-abcdef"
 
 
-def notice(project: str = "/shop", run_id: str = RUN) -> Notice:
-    return Notice(id="n", kind=NoticeKind.FAILED, at=1.0, what="failed", project=project, run_id=run_id)
+def alert(project: str = "/shop", run_id: str = RUN) -> Alert:
+    return Alert(id="n", kind=AlertKind.FAILED, at=1.0, what="failed", project=project, run_id=run_id)
 
 
 def test_a_deck_shows_its_project() -> None:
     """A deck shows the runs of its project and the budgets; a deck that was opened on some runs shows only those."""
     whole, single, short = Deck("/shop"), Deck("/shop", (RUN,)), Deck("/shop", ("abc",))
-    assert [whole.shows(notice()), single.shows(notice()), short.shows(notice())] == [True] * 3
-    assert not whole.shows(notice("/other")) and not single.shows(notice(run_id="20261128-120000-999999"))
-    assert whole.shows(notice("", "")) and single.shows(notice("", ""))
+    assert [whole.shows(alert()), single.shows(alert()), short.shows(alert())] == [True] * 3
+    assert not whole.shows(alert("/other")) and not single.shows(alert(run_id="20261128-120000-999999"))
+    assert whole.shows(alert("", "")) and single.shows(alert("", ""))
 
 
 def test_only_open_decks_are_there() -> None:

@@ -1,1 +1,0 @@
-"""Notices for the user away from the terminal: what they contain, and how any process queues them for the sender."""
