@@ -1,17 +1,17 @@
 "use strict";
 // Everything works without this script: it only shows changes as they come.
 const main = document.getElementById("main");
-const notice = document.getElementById("notice");
+const update = document.getElementById("update");
 const live = main.dataset.live;
 let isTyped = false;
 main.addEventListener("input", () => { isTyped = true; });
 
 function offer(words) {
-  if (notice.firstChild) return;
+  if (update.firstChild) return;
   const link = document.createElement("a");
   link.href = "";
   link.textContent = "Show it now";
-  notice.append(words, " ", link);
+  update.append(words, " ", link);
 }
 
 async function look() {

@@ -14,9 +14,9 @@ from subdeck.core import web
 from subdeck.core.engine import Engine
 from subdeck.core.run.events import Decision, Field, Message, Request
 from subdeck.core.run.model import MessageState, RequestKind, RunReason, Verdict
-from subdeck.core.web._pages import shown
 from subdeck.core.web._request import request_lines
 from subdeck.core.web._site import MOST_WAITING
+from subdeck.core.web._templates import shown
 from subdeck.tui.talk._request_rows import request_rows
 
 from tests.core.talking import answering, choice, listening, permission
