@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from ..errors import RunnerUnavailable
 from ..paths import user_settings_file
 from ..system.imports import StandIn, import_light
-from .output import is_terminal
+from .output import Coloured, is_terminal
 
 _BORDER = 2
 """Modules around the code."""
@@ -43,7 +43,7 @@ def pairing(origin: str, code: str) -> Iterator[str]:
     yield "Pair a device, once and within five minutes:"
     yield url  # on its own line, which fits into 80 columns
     if is_terminal(sys.stdout):
-        yield from (f"{_BLACK_ON_WHITE}{line}{_USUAL}" for line in qr_code(url))
+        yield from (Coloured(f"{_BLACK_ON_WHITE}{line}{_USUAL}") for line in qr_code(url))
 
 
 def qr_code(text: str) -> Iterator[str]:

@@ -23,7 +23,7 @@ from ..text.plain import one_line, plain
 from ._command import Document, command, is_json
 from ._options import run_argument, snapshot_of
 from ._table import GAP, fit, table
-from .output import Note, Output, Piece, is_terminal, note, show, terminal_width
+from .output import Coloured, Note, Output, Piece, is_terminal, note, show, terminal_width
 
 LINES = 8
 """Lines of an answer."""
@@ -355,9 +355,9 @@ def _coloured(patch: bytes) -> Iterator[str]:
     for line in patch.decode("utf-8", "replace").removesuffix("\n").split("\n"):
         text = plain(line)
         if line.startswith(_HEADS):
-            yield f"\x1b[1m{text}\x1b[m"
+            yield Coloured(f"\x1b[1m{text}\x1b[m")
         elif colour := _COLOURS.get(line[:1]):
-            yield f"\x1b[{colour}m{text}\x1b[m"
+            yield Coloured(f"\x1b[{colour}m{text}\x1b[m")
         else:
             yield text
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Generic, TextIO, TypeVar
 
 from ..errors import FollowingFailed, NotNoted, SubdeckError, explained
-from ..text.plain import one_line, plain
+from ..text.plain import disarmed, one_line, plain
 
 if TYPE_CHECKING:
     from ..run.changes import CheckResult
@@ -61,6 +61,10 @@ class OutputError(OSError):
 
 class Note(str):
     """A line for stderr, in the text of a command."""
+
+
+class Coloured(str):
+    """A line of safe text with subdeck's own colours: printed as it is."""
 
 
 class Verbatim(str):
@@ -131,14 +135,14 @@ def show(pieces: Iterable[Piece]) -> None:
 
 
 def say(text: str) -> None:
-    """Print a text on stdout: subdeck's own, or one that went through `plain`."""
-    _write(sys.stdout, text + "\n")
+    """Print a text on stdout."""
+    _write(sys.stdout, _safe(text) + "\n")
 
 
 def say_lines(lines: Sequence[str]) -> None:
     """Print many lines in blocks, which saves memory."""
     for start in range(0, len(lines), BLOCK):
-        say("\n".join(lines[start : start + BLOCK]))
+        _write(sys.stdout, "\n".join(map(_safe, lines[start : start + BLOCK])) + "\n")
 
 
 def note(text: str) -> None:
@@ -152,7 +156,7 @@ def note(text: str) -> None:
 def report(text: str) -> None:
     """Print progress on stderr. Raises BrokenPipeError if its reader has gone; other failures are ignored."""
     try:
-        _write(sys.stderr, text)
+        _write(sys.stderr, _safe(text))
     except OutputError:
         pass  # such as a full disk
 
@@ -283,6 +287,11 @@ def drop_unwritten() -> None:
             nowhere = os.open(os.devnull, os.O_WRONLY)
             os.dup2(nowhere, descriptor)
             os.close(nowhere)
+
+
+def _safe(text: str) -> str:
+    """Return a text without control characters."""
+    return text if isinstance(text, Coloured) else disarmed(text)
 
 
 def _write(stream: TextIO | None, text: str) -> None:

@@ -24,11 +24,11 @@ which hide ASCII, and halves of surrogate pairs; the only list of characters tha
 
 
 def _is_safe(text: str) -> bool:
-    """Return whether a text is printable to Python, so that its only blank is the space and it has no control
-    character, direction mark or surrogate; or ASCII in lines. It needs no pattern: a wrapper that starts an agent
-    compiles none.
+    """Return whether the lines of a text are printable to Python, so that their only blank is the space and they have
+    no control character, direction mark or surrogate. It needs no pattern: a wrapper that starts an agent compiles
+    none.
     """
-    return text.isprintable() or (text.isascii() and text.replace("\n", "").isprintable())
+    return text.isprintable() or text.replace("\n", "").isprintable()
 
 
 def plain(text: str) -> str:

@@ -134,6 +134,16 @@ def test_the_cleaner(clean: object) -> None:
         assert [] == controls(clean(part).replace("\n", "").replace("\t", ""))  # type: ignore[operator]
 
 
+def test_a_forgotten_text(capsys: pytest.CaptureFixture[str]) -> None:
+    """Text that no caller has cleaned is cleaned when it is printed; only subdeck's own colours get through."""
+    bold = output.Coloured("\x1b[1mdone\x1b[m")
+    output.show((EVIL, [EVIL, bold], output.Note(EVIL), "a\tb"))
+    output.report(EVIL)
+    printed = capsys.readouterr()
+    assert f"{bold}\na\tb\n" == printed.out[-len(bold) - 5 :]
+    assert [] == controls(printed.out.replace(bold, "").replace("\n", "")) == controls(printed.err.replace("\n", ""))
+
+
 def test_an_editor_gives_it_back() -> None:
     """Replaced unsafe characters can be restored, including tags."""
     assert can_encode_unsafe(EVIL)
