@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+from tornado.concurrent import Future
 from tornado.iostream import StreamClosedError
 from tornado.web import HTTPError, RequestHandler
 
@@ -166,16 +167,21 @@ class Stream(Page):
             while self.site.devices.of_cookie(self.cookie) and not self._is_closed:
                 self.write("event: change\ndata: 1\n\n" if has_changed else ":\n\n")
                 await self.flush()
-                has_changed = await self.site.changes.wait()
+                self._change = self.site.changes.wait()
+                has_changed = await self._change
         except StreamClosedError:
             return
         finally:
             self.site.changes.leave()
 
     _is_closed = False
+    _change: Future[bool] | None = None
+    """What it waits for."""
 
     def on_connection_close(self) -> None:
         self._is_closed = True
+        if self._change is not None and not self._change.done():
+            self._change.set_result(False)
 
 
 def _facts(run: RunSnapshot) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
-from typing import ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar, cast
 
+from tornado.concurrent import Future
 from tornado.ioloop import IOLoop, PeriodicCallback
 from tornado.locks import Condition
 
@@ -83,9 +84,9 @@ class Changes:
             self._looks.stop()
             self._looks = self._state = None
 
-    async def wait(self) -> bool:
-        """Wait for a change; return False if none came for some time."""
-        return await self._changed.wait(timeout=KEEP_ALIVE)
+    def wait(self) -> Future[bool]:
+        """Return what becomes true at a change, and false if none comes for some time."""
+        return cast("Future[bool]", self._changed.wait(timeout=KEEP_ALIVE))
 
     async def _look(self) -> None:
         try:

@@ -15,7 +15,7 @@ from subdeck.core.engine import Engine
 from subdeck.core.run.events import Decision, Field, Message, Request
 from subdeck.core.run.model import MessageState, RequestKind, RunReason, Verdict
 from subdeck.core.web._request import request_lines
-from subdeck.core.web._site import MOST_WAITING
+from subdeck.core.web._site import KEEP_ALIVE, MOST_WAITING
 from subdeck.core.web._templates import shown
 from subdeck.tui.talk._request_rows import request_rows
 
@@ -227,12 +227,13 @@ def test_changes_are_pushed(engine: Engine, browser: Browser) -> None:
 
 
 def test_only_some_browsers_wait(engine: Engine, browser: Browser) -> None:
-    """A further one is refused, until another one has gone."""
+    """A further one is refused, until another one has gone: that is seen long before something is written to it."""
     with ExitStack() as stack:
         streams = [stack.enter_context(browser.stream("/changes")) for _ in range(MOST_WAITING)]
         assert [200] * MOST_WAITING == [stream.status for stream in streams]
         assert 503 == browser.get("/changes").status
-    wait_until(lambda: status_of_stream(browser) == 200, "room for another one")
+    patience = KEEP_ALIVE.total_seconds() / 2
+    wait_until(lambda: status_of_stream(browser) == 200, "room for another one", patience)
 
 
 def wait_for_change(stream: HTTPResponse) -> None:
