@@ -93,11 +93,13 @@ def test_a_document_matches_its_class(command: Explained) -> None:
     """Recorded documents have only fields that their class declares, with the declared types."""
     rows = shapes.rows(shape) if (shape := shapes.of(command)) else []
     declared = [(re.escape(path.strip("`")).replace("NAME", r'("[^"]*"|\w+)'), kinds) for path, kinds, _ in rows]
+    names = [(re.compile(pattern), kinds) for pattern, kinds in declared]
+    free = [re.compile(rf"{pattern}[.\[]") for pattern, _ in declared if _is_last(pattern, declared)]
     for call in recorded().get(command.words.removeprefix("subdeck "), []) if shape else ():
         for path, kind in recording.fields(call["document"]):
-            matching = [kinds for pattern, kinds in declared if re.fullmatch(pattern, path)]
-            is_free = any(re.match(rf"{pattern}[.\[]", path) for pattern, _ in declared if _is_last(pattern, declared))
-            assert is_free or any(kind in kinds.split(" (")[0].split(" or ") for kinds in matching), (path, kind)
+            matching = [kinds for name, kinds in names if name.fullmatch(path)]
+            is_declared = any(kind in kinds.split(" (")[0].split(" or ") for kinds in matching)
+            assert is_declared or any(pattern.match(path) for pattern in free), (path, kind)
 
 
 def _is_last(pattern: str, declared: list[tuple[str, str]]) -> bool:
