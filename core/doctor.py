@@ -88,7 +88,7 @@ def worst_first(checks: Iterable[Check]) -> list[Check]:
     return sorted(checks, key=lambda check: states.index(check.state))
 
 
-def verdict(checks: Sequence[Check]) -> str:
+def summary(checks: Sequence[Check]) -> str:
     """Sum up the checks in one line: `1 problem, 2 warnings: fix the problem before you start runs here.`"""
     problems, warnings = (sum(check.state is state for check in checks) for state in (State.PROBLEM, State.WARN))
     counts = [f"{problems or 'No'} problem{'' if problems == 1 else 's'}"]
@@ -218,12 +218,12 @@ def _work(project: paths.Project) -> Iterator[Check]:
     from .work import acts
     from .work.worktrees import RunState, left_in_repository, listed
 
-    found = list(listed(project))
-    forgotten = len(left_in_repository(project)) if found or os.path.isdir(paths.works_dir(project)) else 0
-    lost = sum(worktree.run is RunState.LOST for worktree in found)
-    odd = sum(bool(worktree.state.trouble) for worktree in found)
-    if found or forgotten:
-        counted = f"{len(found)} ({size_text(sum(worktree.size for worktree in found))})"
+    worktrees = list(listed(project))
+    forgotten = len(left_in_repository(project)) if worktrees or os.path.isdir(paths.works_dir(project)) else 0
+    lost = sum(worktree.run is RunState.LOST for worktree in worktrees)
+    odd = sum(bool(worktree.state.trouble) for worktree in worktrees)
+    if worktrees or forgotten:
+        counted = f"{len(worktrees)} ({size_text(sum(worktree.size for worktree in worktrees))})"
         named = ((lost, "of lost runs"), (odd, "with problems"), (forgotten, "known to git only"))
         detail = ", ".join([counted, *(f"{count} {what}" for count, what in named if count)])
         fix = "subdeck worktrees" if lost or odd else "git worktree prune" if forgotten else ""
@@ -237,11 +237,11 @@ def _work(project: paths.Project) -> Iterator[Check]:
 
 def _settings(findings: settings_check.Findings) -> Iterator[Check]:
     states = {Severity.ERROR: State.PROBLEM, Severity.WARNING: State.WARN, Severity.NOTICE: State.WARN}
-    found = [Check("settings", states[each.severity], str(each), each.hint) for each in findings.problems]
-    if not any(check.state is State.PROBLEM for check in found):
+    checks = [Check("settings", states[each.severity], str(each), each.hint) for each in findings.problems]
+    if not any(check.state is State.PROBLEM for check in checks):
         detail = ", ".join(findings.files) or f"no file; subdeck would read {paths.user_settings_file()}"
         yield Check("settings", State.OK, detail)
-    yield from found
+    yield from checks
 
 
 def _notifications(settings: Settings) -> Iterator[Check]:
@@ -272,7 +272,7 @@ def _presets(workspace: Workspace) -> Iterator[Check]:
         names = ", ".join(preset.name for preset in catalog.presets)
         yield Check("presets", State.OK, f"{len(catalog.presets)}: {names}")
     elif not catalog.problems:
-        detail = f"none in {', '.join(catalog.places)}"
+        detail = f"none in {', '.join(catalog.directories)}"
         yield Check("presets", State.WARN, detail, "subdeck presets shows how to write one")
     for name, reasons in obstacles(catalog.presets, workspace).items():
         yield Check("presets", State.WARN, f"{one_line(name)} cannot start: {reasons[0].what}", reasons[0].hint)
@@ -301,13 +301,13 @@ def _recommended_agents(settings: Settings) -> Iterator[Check]:
             choice = choose_agent(name, settings)
         except AgentUnavailable as error:
             detail = f"{error.where}: {error.what}" if error.where.startswith(os.sep) else error.what
-            others = [agent.name for agent in installed_agents(settings) if not agent.own_model]
-            if others:
-                yield Check(name, State.OK, f"{detail}; usable: {', '.join(others)}")
+            usable = [agent.name for agent in installed_agents(settings) if not agent.own_model]
+            if usable:
+                yield Check(name, State.OK, f"{detail}; usable: {', '.join(usable)}")
             else:
                 yield Check(name, State.WARN, f"{detail}; only the offline agent works without it", error.hint)
         else:
-            yield Check(name, State.OK, _about(choice))
+            yield Check(name, State.OK, _agent_detail(choice))
 
 
 def _other_agents(settings: Settings) -> Iterator[Check]:
@@ -317,7 +317,7 @@ def _other_agents(settings: Settings) -> Iterator[Check]:
         if name in KINDS and KINDS[name].recommended:
             continue
         if name in installed:
-            yield Check(one_line(name, 40), State.OK, _about(installed[name]))
+            yield Check(one_line(name, 40), State.OK, _agent_detail(installed[name]))
             continue
         try:
             choose_agent(name, settings)
@@ -325,13 +325,13 @@ def _other_agents(settings: Settings) -> Iterator[Check]:
             yield Check(one_line(name, 40), State.WARN, f"{error.where}: {error.what}", error.hint)
 
 
-def _about(agent: AgentChoice) -> str:
+def _agent_detail(agent: AgentChoice) -> str:
     """Describe an agent: version, program, credentials."""
     seen = credentials_of(agent)
-    about = f"{agent.version or 'version unknown'} ({one_line(' '.join(agent.command), 200)})"
+    detail = f"{agent.version or 'version unknown'} ({one_line(' '.join(agent.command), 200)})"
     if seen is None:
-        return about
-    return f"{about}; credentials: {', '.join(map(one_line, seen))}" if seen else f"{about}; no credentials found"
+        return detail
+    return f"{detail}; credentials: {', '.join(map(one_line, seen))}" if seen else f"{detail}; no credentials found"
 
 
 def _runtimes(settings: Settings) -> Iterator[Check]:
@@ -341,9 +341,9 @@ def _runtimes(settings: Settings) -> Iterator[Check]:
 
 def _runtime(kind: AgentKind, settings: Settings) -> Iterator[Check]:
     """Check the interpreter that an agent starts with: the one in its command, or the first on PATH."""
-    agent, own = launching_side(kind.name), settings.agents.get(kind.name)
+    agent, configured = launching_side(kind.name), settings.agents.get(kind.name)
     try:
-        command = agent.find(kind.name, own.command if own else (agent.program,))
+        command = agent.find(kind.name, configured.command if configured else (agent.program,))
     except AgentUnavailable:
         return
     if (runtime := agent.runtime(command)) is None:
@@ -387,15 +387,15 @@ def _git() -> Check:
     from .git.program import MERGING, OLDEST, GitError, GitMissing, program, version
 
     try:
-        path, found = program(), version()
+        path, installed = program(), version()
     except GitMissing:
         detail = "not on PATH; needed to record what runs change, and for worktrees"
         return Check("git", State.WARN, detail, _install("git"))
     except GitError as error:
         return Check("git", State.WARN, error.advice, _install("git"))
-    named = f"{path} ({_dotted(found)})"
+    named = f"{path} ({_dotted(installed)})"
     for needed, what_for in ((OLDEST, "record what runs change"), (MERGING, "apply the changes of runs")):
-        if found < needed:
+        if installed < needed:
             return Check(
                 "git", State.WARN, f"{named}; {_dotted(needed)} is needed to {what_for}", "install a newer git"
             )

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from . import paths, trust
 from .alerts.pending import pending
 from .errors import RunBusy, SettingsError, SubdeckError, UnknownRun, UsageError, not_for_agents
-from .project.registry import Registry, found
+from .project.registry import Registry, run_id_of
 from .run import artifacts
 from .run.model import OPERATOR, LaunchedBy, LauncherKind, RunMeta, RunResult, StopReason, Verdict, newer_schema
 from .run.snapshot import RunSnapshot
@@ -24,7 +24,7 @@ from .text.plain import one_line
 
 if TYPE_CHECKING:
     from .agents.choice import AgentChoice
-    from .budget.allowance import Standing
+    from .budget.allowance import DaySpending
     from .budget.ledger import DayBook
     from .config.settings import Settings
     from .config.workspace import Workspace
@@ -66,7 +66,7 @@ class Engine:
         self._work: Work | None = None
         self._day_book: DayBook | None = None
         """Today's spending, as last read."""
-        self._stood: tuple[Settings, Standing] | None = None
+        self._spending: tuple[Settings, DaySpending] | None = None
         """The last spending report, and the settings it was computed with."""
         self._looks_by = None if readonly else kind
         """Signs the results of lost runs; None: lost runs are not finished."""
@@ -142,24 +142,24 @@ class Engine:
         except SettingsError as error:
             return (error,)
 
-    def standing(self) -> Standing | None:
+    def limited_spending(self) -> DaySpending | None:
         """Return today's spending and its budget; None without a budget. Costs one stat if nothing changed."""
         is_limited = self._workspace is not None and self._workspace.settings.has_day_budget
         return self.spending() if is_limited else None
 
-    def spending(self) -> Standing:
+    def spending(self) -> DaySpending:
         """Return today's spending, with or without a budget."""
-        from .budget.allowance import report, standing
+        from .budget.allowance import day_spending, report
         from .budget.ledger import DayBook, local_day
 
         day, settings = local_day(), self.settings
         if self._day_book is None or self._day_book.day != day:
-            self._day_book, self._stood = DayBook(day), None
-        if self._day_book.look() or self._stood is None or self._stood[0] is not settings:
-            self._stood = settings, standing(self._day_book, self.project.root, settings)
+            self._day_book, self._spending = DayBook(day), None
+        if self._day_book.look() or self._spending is None or self._spending[0] is not settings:
+            self._spending = settings, day_spending(self._day_book, self.project.root, settings)
             if self._looks_by is not None:
-                report(self._stood[1], self.project.root)
-        return self._stood[1]
+                report(self._spending[1], self.project.root)
+        return self._spending[1]
 
     def launch(self, requests: Sequence[RunRequest], *, background: bool) -> tuple[RunSnapshot, ...]:
         """Start a run for each request. Several form a group that runs `max_parallel` at a time.
@@ -182,8 +182,8 @@ class Engine:
             over_budget=any(request.over_budget for request in requests),
         )
         metas = [run.meta for run in planned]
-        standing = {run.run_id: run for run in self.snapshots([meta.run_id for meta in metas])}
-        return tuple(standing[meta.run_id] for meta in metas if meta.run_id in standing)
+        now_by_id = {run.run_id: run for run in self.snapshots([meta.run_id for meta in metas])}
+        return tuple(now_by_id[meta.run_id] for meta in metas if meta.run_id in now_by_id)
 
     @property
     def work(self) -> Work:
@@ -200,7 +200,7 @@ class Engine:
         """
         names = self.deleted() if deleted else Registry(self.project, by=self._looks_by).names()
         trash = None if deleted else self.deleted
-        return tuple(dict.fromkeys(found(word, names, trash) for word in words))
+        return tuple(dict.fromkeys(run_id_of(word, names, trash) for word in words))
 
     def deleted(self) -> list[str]:
         """Return the ids of the runs in the trash, newest first."""
@@ -294,9 +294,9 @@ class Engine:
         from .project.follower import Follower
 
         def preset_dirs() -> tuple[str, ...]:
-            from .presets.sources import preset_places
+            from .presets.sources import preset_directories
 
-            return tuple(path for place in preset_places(self.workspace) for path in place.directories())
+            return tuple(path for preset_dir in preset_directories(self.workspace) for path in preset_dir.directories())
 
         registry = Registry(self.project, by=self._looks_by, only=only, looks_again=True)
         return Follower(self.project, registry, preset_dirs, shown).updates(stop)
@@ -322,18 +322,18 @@ class Engine:
         import threading  # which listing runs does not need
 
         deadline = None if timeout is None else time.monotonic() + timeout
-        standing: dict[str, RunSnapshot] = {}
+        now_by_id: dict[str, RunSnapshot] = {}
         for update in self.follow(stop or threading.Event(), only=run_ids):
-            standing |= {run.run_id: run for run in update.runs}
+            now_by_id |= {run.run_id: run for run in update.runs}
             for run_id in update.removed:
-                standing.pop(run_id, None)
+                now_by_id.pop(run_id, None)
             if on_update:
                 on_update(update)
-            if update.complete and all(run.has_ended for run in standing.values()):
+            if update.complete and all(run.has_ended for run in now_by_id.values()):
                 break
             if deadline is not None and time.monotonic() >= deadline:
                 break
-        return tuple(standing[run_id] for run_id in run_ids if run_id in standing)
+        return tuple(now_by_id[run_id] for run_id in run_ids if run_id in now_by_id)
 
     @property
     def _name(self) -> str:
@@ -426,14 +426,14 @@ class Engine:
 
         deadline = None if timeout is None else time.monotonic() + timeout
         receptions = [Reception(self.project, one) for one in sent]
-        standing: dict[str, RunSnapshot] = {}
+        now_by_id: dict[str, RunSnapshot] = {}
         run_ids = tuple({one.run_id for one in sent})
         for update in self.follow(stop or threading.Event(), only=run_ids) if sent else ():
-            standing |= {run.run_id: run for run in update.runs}
+            now_by_id |= {run.run_id: run for run in update.runs}
             for run_id in update.removed:
-                standing.pop(run_id, None)
+                now_by_id.pop(run_id, None)
             for one, reception in zip(sent, receptions, strict=True) if update.complete else ():
-                reception.read(standing.get(one.run_id))
+                reception.read(now_by_id.get(one.run_id))
             if update.complete and all(reception.is_settled for reception in receptions):
                 break
             if deadline is not None and time.monotonic() >= deadline:

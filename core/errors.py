@@ -169,8 +169,8 @@ def explained(error: BaseException) -> SubdeckError:
 
 def reason(error: BaseException) -> str:
     """Return the error for the middle of a sentence, without its hint."""
-    known = explained(error)
-    return known.what if not known.where or known.where in known.what else f"{known.where}: {known.what}"
+    fault = explained(error)
+    return fault.what if not fault.where or fault.where in fault.what else f"{fault.where}: {fault.what}"
 
 
 def in_one_line(error: BaseException) -> str:

@@ -146,9 +146,9 @@ def _invited(run_dir: str, by: str) -> Invitation:
         time.sleep(LOOK_S)
 
 
-def _read(path: str, wanted: str) -> Invitation | None:
+def _read(path: str, invitation_id: str) -> Invitation | None:
     invitation = read_record(path, Invitation)
-    return invitation if invitation and invitation.id == wanted else None
+    return invitation if invitation and invitation.id == invitation_id else None
 
 
 def _too_late(run_dir: str) -> SubdeckError:

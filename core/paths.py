@@ -142,8 +142,8 @@ class Project:
 
 def is_own(owner: int, _: str = "") -> bool:
     """Whether a user id is this user's, or that of the user who became root with sudo."""
-    own = os.geteuid()
-    return owner == own or (own == 0 and os.environ.get("SUDO_UID") == str(owner))
+    user_id = os.geteuid()
+    return owner == user_id or (user_id == 0 and os.environ.get("SUDO_UID") == str(owner))
 
 
 def find_project(cwd: str, is_trusted: Callable[[int, str], bool] = is_own) -> Project:

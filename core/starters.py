@@ -24,7 +24,7 @@ from .models.catalog import INHERIT
 from .paths import agent_dir, user_settings_file
 from .presets.catalog import discover
 from .presets.file import SUFFIX, Preset, parse_preset, read_preset
-from .presets.sources import preset_files, project_place
+from .presets.sources import preset_files, project_directory
 from .presets.write import bundled_presets, needs_model, place_preset
 from .run.model import PresetSource
 from .text.decoder import UNDECODABLE, decode
@@ -63,7 +63,7 @@ class Starter(Struct, frozen=True):
     description: str
 
 
-class Entry(Struct, frozen=True):
+class SettingLine(Struct, frozen=True):
     """One line for the user's settings."""
 
     section: str
@@ -81,7 +81,7 @@ class StarterPlan(Struct, frozen=True):
     directory: str
     source: PresetSource
     starters: tuple[Starter, ...]
-    entries: tuple[Entry, ...]
+    entries: tuple[SettingLine, ...]
     agents: tuple[KnownAgent, ...]
     """The installed agents that use a model, and whether each is logged in."""
     stand_in: str
@@ -106,7 +106,7 @@ class StarterPlan(Struct, frozen=True):
 def plan_starters(workspace: Workspace, *, for_all: bool) -> StarterPlan:
     """Plan the presets for one project, or for all of the user's projects. Nothing is written or started."""
     settings = workspace.settings
-    directory = os.path.join(agent_dir(), "subagents") if for_all else project_place(workspace)
+    directory = os.path.join(agent_dir(), "subagents") if for_all else project_directory(workspace)
     source = PresetSource.GLOBAL if for_all else PresetSource.PROJECT
     tests = detect_tests(workspace.project.root)
     there = _names_in(directory)
@@ -115,11 +115,11 @@ def plan_starters(workspace: Workspace, *, for_all: bool) -> StarterPlan:
         check = _check_of(there["fix-tests"], tests[0]) if "fix-tests" in there else _check_name(tests[0], settings)
         if check and check not in settings.checks:
             argv = f"[{', '.join(tests[0].argv)}]"
-            entries.append(Entry("checks", check, argv, "fix-tests runs it at the end"))
+            entries.append(SettingLine("checks", check, argv, "fix-tests runs it at the end"))
     starters = tuple(_starter(name, directory, there, check, tests) for name in NAMES)
     later = _settings_with(entries, settings, tests)
-    found = [parse_preset(starter.text, starter.path, source) for starter in starters if not starter.exists]
-    stopped = obstacles(found, replace(workspace, settings=later))
+    presets = [parse_preset(starter.text, starter.path, source) for starter in starters if not starter.exists]
+    stopped = obstacles(presets, replace(workspace, settings=later))
     here = tuple(agent for agent in known_agents(settings) if agent.is_here)
     agents = tuple(agent for agent in here if agent.login.state is not LoginState.UNNEEDED)
     stand_in = _stand_in(settings) if agents else ""
@@ -192,7 +192,7 @@ def _stand_in(settings: Settings) -> str:
     return choice.name if choice.own_model else ""
 
 
-def _roles(workspace: Workspace) -> Iterator[Entry]:
+def _roles(workspace: Workspace) -> Iterator[SettingLine]:
     """Yield the roles that bundled presets need to start, if bundled presets are on."""
     if not workspace.settings.bundled_presets:
         return
@@ -200,10 +200,10 @@ def _roles(workspace: Workspace) -> Iterator[Entry]:
     for preset in bundled_presets():
         role = (preset.model or "").removeprefix("@")
         if preset.path in counted and role != preset.model and needs_model(preset, workspace.settings):
-            yield Entry("roles", role, INHERIT, f"{preset.name}, which comes with subdeck, requires this role")
+            yield SettingLine("roles", role, INHERIT, f"{preset.name}, which comes with subdeck, requires this role")
 
 
-def _settings_with(entries: Sequence[Entry], settings: Settings, tests: Sequence[TestCommand]) -> Settings:
+def _settings_with(entries: Sequence[SettingLine], settings: Settings, tests: Sequence[TestCommand]) -> Settings:
     checks = {entry.name: tests[0].argv for entry in entries if entry.section == "checks"}
     roles = {entry.name: entry.value for entry in entries if entry.section == "roles"}
     return replace(settings, checks={**settings.checks, **checks}, roles={**settings.roles, **roles})
@@ -233,8 +233,8 @@ def _check_name(tests: TestCommand, settings: Settings) -> str:
 
 def detect_tests(root: str) -> tuple[TestCommand, ...]:
     """Detect from a project's files how its tests are run. Commands whose program is installed come first."""
-    found = [*_make(root), *_npm(root), *_cargo(root), *_go(root), *_pytest(root)]
-    return tuple(sorted(found, key=lambda command: not command.is_installed))
+    commands = [*_make(root), *_npm(root), *_cargo(root), *_go(root), *_pytest(root)]
+    return tuple(sorted(commands, key=lambda command: not command.is_installed))
 
 
 def _content(*parts: str) -> str:
@@ -313,8 +313,8 @@ def plan_lines(plan: StarterPlan, path: Callable[[str], str] = one_line) -> list
         f"Presets   {path(plan.directory)}",
     ]
     for starter in plan.starters:
-        about = f"exists: {one_line(os.path.basename(starter.path))}" if starter.exists else starter.description
-        lines.append(f"  {starter.name:<15} {about}")
+        description = f"exists: {one_line(os.path.basename(starter.path))}" if starter.exists else starter.description
+        lines.append(f"  {starter.name:<15} {description}")
     if plan.entries:
         lines.append(f"Settings  {path(user_settings_file())}")
     lines += (f"  {one_line(entry.words)}: {entry.reason}" for entry in plan.entries)

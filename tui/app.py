@@ -80,23 +80,23 @@ class SubdeckApp(KeyQueueApp, inherit_bindings=False):
     def _usable_actions(self) -> tuple[Action, ...]:
         """Return the actions with your keys and commands; drop either if it is invalid."""
         settings = self._engine.settings
-        own: tuple[Action, ...] = ()
+        command_actions: tuple[Action, ...] = ()
         if settings.commands:
             from .own_commands import own_actions
 
-            own = own_actions(settings.commands)
-        actions, faults = usable(settings.keys, own)
-        known = set(map(str, self._faults))
-        self._faults += [fault for fault in faults if str(fault) not in known]
+            command_actions = own_actions(settings.commands)
+        actions, faults = usable(settings.keys, command_actions)
+        known_faults = set(map(str, self._faults))
+        self._faults += [fault for fault in faults if str(fault) not in known_faults]
         return actions
 
     def _wanted_theme(self) -> str:
         if self.no_color:
             return TERMINAL.name  # its rules use bold, dim and reversed text
-        wanted, chosen = self._engine.settings.theme or "", theme_file().read()
-        if chosen.setting == wanted and chosen.theme in self.available_themes:
+        setting, chosen = self._engine.settings.theme or "", theme_file().read()
+        if chosen.setting == setting and chosen.theme in self.available_themes:
             return chosen.theme
-        return wanted if wanted in self.available_themes else DARK.name
+        return setting if setting in self.available_themes else DARK.name
 
     def on_mount(self) -> None:
         if isinstance(driver := self._driver, SleepingDriver):

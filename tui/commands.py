@@ -56,10 +56,10 @@ class Commands:
         """Return another feature's commands on this deck."""
         return self._deck.commands[kind]
 
-    def do(self, method: Callable[..., object], about: str, args: tuple[object, ...]) -> None:
+    def do(self, method: Callable[..., object], kind: str, args: tuple[object, ...]) -> None:
         """Call a method with the subject of its first parameter; do nothing if there is no subject."""
-        if about:
-            subject = self._subject(about)
+        if kind:
+            subject = self._subject(kind)
             if not subject:
                 return
             args = (subject, *args)
@@ -80,10 +80,10 @@ class Commands:
         else:
             self.do(getattr(self, declared.method), "", (*args, *declared.args))
 
-    def _subject(self, about: str) -> object:
-        if about == "preset":
+    def _subject(self, kind: str) -> object:
+        if kind == "preset":
             return self._deck.presets.highlighted
-        if about == "runs":
+        if kind == "runs":
             return self._deck.runs.targets
         if run := self._deck.run:
             self._mark_seen((run,))
@@ -109,38 +109,40 @@ class Commands:
 
         return key_of(action_id, self._deck.actions)
 
-    def _keys_line(self, place: KeyContext, only: Collection[str] = ()) -> str:
+    def _keys_line(self, context: KeyContext, only: Collection[str] = ()) -> str:
         """Return the line of keys at the foot of a dialog, limited to the actions in `only`."""
         from .keys.keymap import keys_line
 
-        return keys_line(place, [action for action in self._deck.actions if not only or action.id in only])
+        return keys_line(context, [action for action in self._deck.actions if not only or action.id in only])
 
     def _obstacle(self, action_id: str, context: ActionContext) -> bool:
         """Report why an action is not possible in a dialog; return whether there is an obstacle."""
-        from .keys.keymap import said
+        from .keys.keymap import with_keys
 
         deck = self._deck
         action = next((action for action in deck.actions if action.id == action_id), None)
         obstacle = action.refusal(context) if action else ""
         if action and obstacle:
-            deck.refuse(action, said(obstacle, deck.actions))
+            deck.refuse(action, with_keys(obstacle, deck.actions))
         return bool(obstacle)
 
     def _copy(self, text: str, what: str = "") -> None:
         """Copy a text and report its size; `what` names it, and ends with a comma."""
         self.app.copy_to_clipboard(text)
         lines = text.count("\n") + 1
-        said = f"Copied {what}{lines} line{'' if lines == 1 else 's'}, {size_text(len(text.encode()))}."
+        message = f"Copied {what}{lines} line{'' if lines == 1 else 's'}, {size_text(len(text.encode()))}."
         if len(text.encode()) > CLIPBOARD:
-            said += f" Many terminals accept less. {self._key('page_transcript')} opens the transcript in a pager."
-        self._say(said)
+            message += f" Many terminals accept less. {self._key('page_transcript')} opens the transcript in a pager."
+        self._say(message)
 
-    def _show_help(self, context: ActionContext | None = None, place: KeyContext | None = None) -> None:
-        """Show the keys of a place, by default of the context's, which is the deck's by default."""
+    def _show_help(self, context: ActionContext | None = None, key_context: KeyContext | None = None) -> None:
+        """Show the keys of a key context, by default that of `context`; `context` is the deck's by default."""
         from .dialogs.reader import HelpScreen
 
         shown = context or self._deck.action_context
-        self.app.push_screen(HelpScreen(self._deck.actions, replace(shown, place=place or shown.place)))
+        self.app.push_screen(
+            HelpScreen(self._deck.actions, replace(shown, key_context=key_context or shown.key_context))
+        )
 
     def _mark_seen(self, runs: Iterable[RunSnapshot]) -> None:
         for run in runs:

@@ -29,7 +29,7 @@ class LayoutFile(Generic[Layout]):
         self._default = default
         self._name = name
         self._readonly = readonly
-        self._turn = asyncio.Lock()
+        self._lock = asyncio.Lock()
 
     @cached_property
     def _path(self) -> str:
@@ -41,7 +41,7 @@ class LayoutFile(Generic[Layout]):
 
     async def keep(self, layout: Callable[[], Layout]) -> None:
         """Write the current layout once earlier writes are done, so that the last one stays."""
-        async with self._turn:
+        async with self._lock:
             await carry_out(self.write, layout())
 
     def write(self, layout: Layout) -> None:

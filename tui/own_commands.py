@@ -120,10 +120,10 @@ class OwnCommands(Commands):
             last = (last + piece)[-KEPT:]
         code = await process.wait()
         lines = last.decode("utf-8", "replace").split("\n")
-        said = next((line for text in reversed(lines) if (line := one_line(text, LAST_LINE))), "")
+        last_line = next((line for text in reversed(lines) if (line := one_line(text, LAST_LINE))), "")
         if code:
-            return f"{title} failed with exit code {code}{f': {said}' if said else ''}"
-        self._say(f"{title}: {said or 'done'}")
+            return f"{title} failed with exit code {code}{f': {last_line}' if last_line else ''}"
+        self._say(f"{title}: {last_line or 'done'}")
         return ""
 
     async def _write_answer(self, run: RunSnapshot | None, path: str) -> bool:
@@ -155,7 +155,7 @@ def filled(argv: tuple[str, ...], run: RunSnapshot | None, answer_file: str, pat
     values = {RUN_ID: run.run_id, CWD: run.meta.cwd, ANSWER_FILE: answer_file, PATCH_FILE: patch_file}
     # All at once: a path may contain the name of another placeholder.
     marks = "|".join(map(re.escape, values))
-    return tuple(re.sub(marks, lambda found: values[found[0]], word) for word in argv)
+    return tuple(re.sub(marks, lambda match: values[match[0]], word) for word in argv)
 
 
 def code_fault(argv: tuple[str, ...], run: RunSnapshot | None) -> str:

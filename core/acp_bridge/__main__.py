@@ -53,16 +53,16 @@ def _put(wishes: Wishes, agent: Popen[bytes]) -> int:
     """
     opening = Handshake(agent)
     opening.begin(wishes.servers, wishes.resume, fills_forms=wishes.talks, reopens=bool(wishes.earlier))
-    for category, wanted in (("mode", wishes.mode), ("model", wishes.model), ("thought_level", wishes.thinking)):
-        if wanted:
-            choose(opening, category, wanted)
+    for category, value in (("mode", wishes.mode), ("model", wishes.model), ("thought_level", wishes.thinking)):
+        if value:
+            choose(opening, category, value)
     if not wishes.has_task:
         return 0
-    said = b""
+    first_input = b""
     if wishes.talks:
         write_out(_READY)
-        said = _first_line()
-        if texts := _prompt_in(said):
+        first_input = _first_line()
+        if texts := _prompt_in(first_input):
             opening.prompt([wishes.whole(texts[0], is_reopened=opening.is_reopened), *texts[1:]])
     else:
         task = sys.stdin.buffer.read().decode("utf-8", "replace")
@@ -75,21 +75,21 @@ def _put(wishes: Wishes, agent: Popen[bytes]) -> int:
 
     from ._session import go_on
 
-    asyncio.run(go_on(wishes, agent, opening, said))
+    asyncio.run(go_on(wishes, agent, opening, first_input))
     return 0
 
 
 def _first_line() -> bytes:
     """Return stdin up to the end of its first line or its close, and possibly more."""
-    said = b""
-    while b"\n" not in said and (data := os.read(0, CHUNK)):
-        said += data
-    return said
+    first_input = b""
+    while b"\n" not in first_input and (data := os.read(0, CHUNK)):
+        first_input += data
+    return first_input
 
 
-def _prompt_in(said: bytes) -> list[str]:
+def _prompt_in(first_input: bytes) -> list[str]:
     """Return the prompt's texts from the first line; empty if it is another kind of line."""
-    match json.loads(said.partition(b"\n")[0] or b"null"):
+    match json.loads(first_input.partition(b"\n")[0] or b"null"):
         case {"prompt": [*texts]}:
             return texts
         case _:

@@ -32,8 +32,8 @@ class Asking:
         if event.direction is StreamDirection.INCOMING and message.get("method") in ASKS:
             params: Any = message.get("params") or {}
             call: Any = params.get("toolCall") or {}
-            about: Any = call.get("toolCallId") or params.get("message")
-            self._came.append((json.dumps(message.get("id")), about))
+            subject: Any = call.get("toolCallId") or params.get("message")
+            self._came.append((json.dumps(message.get("id")), subject))
 
     async def session_update(self, session_id: str, update: Any, **_: Any) -> None:
         """Do nothing: the line already went to stdout."""
@@ -52,8 +52,8 @@ class Asking:
         content = await self._answered(message)
         return {"action": "decline"} if content is None else {"action": "accept", "content": content}
 
-    async def _answered(self, about: str) -> Any:
-        asked = next(asked for asked in self._came if asked[1] == about)
+    async def _answered(self, subject: str) -> Any:
+        asked = next(asked for asked in self._came if asked[1] == subject)
         self._came.remove(asked)
         if self._is_alone:
             return None
@@ -101,13 +101,13 @@ class Dialogue:
 
         Raises the last prompt's error, and ConnectionError if the agent is `gone`.
         """
-        said = StreamReader(limit=LARGEST_LINE)
-        said.feed_data(begins)
-        await asyncio.get_running_loop().connect_read_pipe(lambda: StreamReaderProtocol(said), sys.stdin)
+        reader = StreamReader(limit=LARGEST_LINE)
+        reader.feed_data(begins)
+        await asyncio.get_running_loop().connect_read_pipe(lambda: StreamReaderProtocol(reader), sys.stdin)
         leaving = asyncio.create_task(self._leaving.wait())
         try:
             while True:
-                reading = asyncio.create_task(said.readline())
+                reading = asyncio.create_task(reader.readline())
                 await asyncio.wait({reading, leaving, gone}, return_when=asyncio.FIRST_COMPLETED)
                 if not reading.done():
                     reading.cancel()

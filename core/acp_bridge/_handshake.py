@@ -49,7 +49,7 @@ class Handshake:
         stdout: Any = agent.stdout
         self._stdin, self._stdout = stdin.fileno(), stdout.fileno()
         self._asked = 0
-        self._said = b""
+        self._output = b""
         """Output read but not processed."""
         self._others = b""
         self.session: dict[str, Any] = {}
@@ -62,7 +62,7 @@ class Handshake:
     @property
     def others(self) -> bytes:
         """Lines that answered no request made here, and the output after the last answer."""
-        return self._others + self._said
+        return self._others + self._output
 
     def begin(self, servers: list[Any], resume: str, *, fills_forms: bool, reopens: bool = False) -> None:
         """Open a session. `servers` are MCP servers, as in the protocol; `resume` is the id of the session to continue,
@@ -72,16 +72,18 @@ class Handshake:
         Raises Refused, and ConnectionError if the agent has exited.
         """
         capabilities: dict[str, Any] = {"elicitation": {"form": {}}} if fills_forms else {}
-        about = self.ask("initialize", protocolVersion=PROTOCOL, clientCapabilities=capabilities, clientInfo=CLIENT)
-        place = {"cwd": os.getcwd(), "mcpServers": servers}
+        initialized = self.ask(
+            "initialize", protocolVersion=PROTOCOL, clientCapabilities=capabilities, clientInfo=CLIENT
+        )
+        params = {"cwd": os.getcwd(), "mcpServers": servers}
         self.is_reopened = bool(resume) and reopens
         if self.is_reopened:
             write_out(REOPENED)
         if not resume or self.is_reopened:
-            self.session = self.ask("session/new", **place)
-        elif members(about.get("agentCapabilities")).get(LOADS) is True:
-            known = {"sessionId": resume}
-            self.session = self.ask("session/load", **known, **place) | known
+            self.session = self.ask("session/new", **params)
+        elif members(initialized.get("agentCapabilities")).get(LOADS) is True:
+            continued = {"sessionId": resume}
+            self.session = self.ask("session/load", **continued, **params) | continued
         if not isinstance(self.session.get("sessionId"), str):
             raise Refused(
                 "this agent cannot continue an earlier session" if resume else "the agent returned no session"
@@ -118,13 +120,13 @@ class Handshake:
             view = view[os.write(self._stdin, view) :]
 
     def _line(self) -> bytes:
-        while (end := self._said.find(b"\n")) < 0:
+        while (end := self._output.find(b"\n")) < 0:
             data = os.read(self._stdout, CHUNK)
             if not data:
                 raise ConnectionError
             write_out(data)
-            self._said += data
-        line, self._said = self._said[: end + 1], self._said[end + 1 :]
+            self._output += data
+        line, self._output = self._output[: end + 1], self._output[end + 1 :]
         return line
 
 

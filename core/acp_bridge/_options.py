@@ -20,7 +20,7 @@ class OptionError(Exception):
     """The agent does not offer the requested value; the text lists its values."""
 
 
-def choose(opening: Handshake, category: str, wanted: str) -> None:
+def choose(opening: Handshake, category: str, requested: str) -> None:
     """Set a session option; for a mode, the first available of several comma-separated names.
 
     Raises OptionError if the agent lacks the option or the value.
@@ -29,9 +29,9 @@ def choose(opening: Handshake, category: str, wanted: str) -> None:
     option, values = _offered(opening.session, category)
     if not values:
         raise OptionError(f"this agent does not support choosing its {noun}: remove it")
-    names = wanted.split(",") if category == "mode" else [wanted]
+    names = requested.split(",") if category == "mode" else [requested]
     match = _match_mode if category == "mode" else _match
-    value = next((found for name in names if (found := match(name, values))), None)
+    value = next((matched for name in names if (matched := match(name, values))), None)
     if value is None:
         offered = ", ".join(values[:SHOWN]) + ("…" if len(values) > SHOWN else "")
         raise OptionError(f'the agent has no {noun} "{" or ".join(names)}"; it has {offered}')
@@ -48,16 +48,16 @@ def choose(opening: Handshake, category: str, wanted: str) -> None:
 
 def _offered(session: dict[str, Any], category: str) -> tuple[str | None, tuple[str, ...]]:
     """Return a category's option id and its values; no id (None) for modes and models in the older form."""
-    found: tuple[str | None, tuple[str, ...]] = (None, ())
+    offered: tuple[str | None, tuple[str, ...]] = (None, ())
     if category == "mode":
         modes = items(members(session.get("modes")).get("availableModes"))
-        found = (None, tuple(name for mode in modes if isinstance(name := members(mode).get("id"), str)))
+        offered = (None, tuple(name for mode in modes if isinstance(name := members(mode).get("id"), str)))
     if category == "model":
-        found = (None, tuple(models_of(session)))
+        offered = (None, tuple(models_of(session)))
     for option in map(members, items(session.get("configOptions"))):
         if option.get("type") == "select" and option.get("category") == category and isinstance(option.get("id"), str):
-            found = (option["id"], tuple(_values(option.get("options"))))
-    return found
+            offered = (option["id"], tuple(_values(option.get("options"))))
+    return offered
 
 
 def models_of(session: dict[str, Any]) -> Iterator[str]:
@@ -67,15 +67,15 @@ def models_of(session: dict[str, Any]) -> Iterator[str]:
             yield name
 
 
-def _match(wanted: str, values: Iterable[str]) -> str | None:
+def _match(requested: str, values: Iterable[str]) -> str | None:
     """Return the value with this name, with or without the provider's prefix."""
-    known = set(values)
-    return next((name for name in (wanted, wanted.partition("/")[2]) if name and name in known), None)
+    available = set(values)
+    return next((name for name in (requested, requested.partition("/")[2]) if name and name in available), None)
 
 
-def _match_mode(wanted: str, values: Iterable[str]) -> str | None:
+def _match_mode(requested: str, values: Iterable[str]) -> str | None:
     """Return the mode with this name, which some agents write at the end of an address: `…#plan`."""
-    return next((value for value in values if value.rpartition("#")[2] == wanted), None)
+    return next((value for value in values if value.rpartition("#")[2] == requested), None)
 
 
 def _values(options: object) -> Iterator[str]:

@@ -24,9 +24,9 @@ from ._session_options import Wishes
 LARGEST_LINE = 64 * 1024 * 1024
 
 
-async def go_on(wishes: Wishes, agent: Popen[bytes], opening: Handshake, said: bytes) -> None:
-    """Wait for the end of the running turn, or hold a dialogue if the run is interactive; `said` is stdin's input so
-    far.
+async def go_on(wishes: Wishes, agent: Popen[bytes], opening: Handshake, first_input: bytes) -> None:
+    """Wait for the end of the running turn, or hold a dialogue if the run is interactive; `first_input` is stdin's
+    input so far.
 
     Raises Refused with the agent's message, and ConnectionError if the agent has exited.
     """
@@ -47,7 +47,7 @@ async def go_on(wishes: Wishes, agent: Popen[bytes], opening: Handshake, said: b
     passing = asyncio.create_task(_pass_on(agent, reader, writer.has_prompted))
     try:
         if dialogue:
-            await dialogue.hold(connection, session_id, asyncio.shield(passing), said)
+            await dialogue.hold(connection, session_id, asyncio.shield(passing), first_input)
         else:
             await connection.prompt(session_id, [])
     except RequestError as error:
@@ -75,9 +75,9 @@ class Client:
     ) -> RequestPermissionResponse:
         """Allow a call of an allowed kind or tool once; refuse any other once."""
         is_allowed = tool_call.kind in self._allowed or called_tool(tool_call) in self._allowed_tools
-        wanted = "allow_once" if is_allowed else "reject_once"
+        option_kind = "allow_once" if is_allowed else "reject_once"
         for option in options:
-            if option.kind == wanted:
+            if option.kind == option_kind:
                 return RequestPermissionResponse(outcome=AllowedOutcome(outcome="selected", option_id=option.option_id))
         return RequestPermissionResponse(outcome=DeniedOutcome(outcome="cancelled"))
 
@@ -126,9 +126,9 @@ async def _writer_to(agent: Popen[bytes], *, is_prompted: bool) -> _Writer:
 async def _pass_on(agent: Popen[bytes], reader: StreamReader, may_begin: asyncio.Event) -> None:
     """Copy the agent's output to stdout and to the connection."""
     await may_begin.wait()
-    said = StreamReader()
-    await asyncio.get_running_loop().connect_read_pipe(lambda: StreamReaderProtocol(said), agent.stdout)
-    while data := await said.read(CHUNK):
+    output = StreamReader()
+    await asyncio.get_running_loop().connect_read_pipe(lambda: StreamReaderProtocol(output), agent.stdout)
+    while data := await output.read(CHUNK):
         write_out(data)
         reader.feed_data(data)
     reader.feed_eof()

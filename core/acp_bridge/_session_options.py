@@ -13,33 +13,33 @@ if TYPE_CHECKING:
 class Wishes:
     def __init__(self, arguments: Iterable[str]) -> None:
         """Parse arguments like `model=ID`."""
-        told = dict(argument.split("=", 1) for argument in arguments)
-        self.talks = told.get("task") == "lines"
+        options = dict(argument.split("=", 1) for argument in arguments)
+        self.talks = options.get("task") == "lines"
         """Whether stdin has lines with prompts and answers."""
-        self.has_task = told.get("task") != "none"
+        self.has_task = options.get("task") != "none"
         """Whether there is a task; otherwise only open the session, in which the agent lists its options."""
-        self.model = told.get("model", "")
-        self.thinking = told.get("thinking", "")
-        self.mode = told.get("mode", "")
+        self.model = options.get("model", "")
+        self.thinking = options.get("thinking", "")
+        self.mode = options.get("mode", "")
         """Each is set through the agent's option; of several modes, the first that it has."""
-        self.resume = told.get("resume", "")
+        self.resume = options.get("resume", "")
         """The id of the session to continue."""
-        self.earlier = told.get("earlier", "")
+        self.earlier = options.get("earlier", "")
         """A file with that session's conversation, for a new session that replaces it."""
-        self.servers: list[Any] = json.loads(told.get("servers", "[]"))
+        self.servers: list[Any] = json.loads(options.get("servers", "[]"))
         """MCP servers, each as in `session/new`."""
-        self.allowed = _names(told.get("allow", ""))
+        self.allowed = _names(options.get("allow", ""))
         """Kinds of tool calls to allow in a non-interactive run."""
-        self.allowed_tools = _names(told.get("allow-tools", ""))
+        self.allowed_tools = _names(options.get("allow-tools", ""))
         """Names of MCP tools to allow in a non-interactive run, in every agent's spelling."""
-        self._before = told.get("before", "")
+        self._before = options.get("before", "")
         """A file with text to put before the task, because the protocol has no system prompt."""
 
     def whole(self, task: str, *, is_reopened: bool = False) -> str:
         """Return the task with the texts before it; `is_reopened`: the agent does not know the earlier turns."""
         parts = [_text_of(self._before)]
-        if is_reopened and (said := _text_of(self.earlier)):
-            parts.append(f"<earlier-conversation>\n{said}\n</earlier-conversation>")
+        if is_reopened and (conversation := _text_of(self.earlier)):
+            parts.append(f"<earlier-conversation>\n{conversation}\n</earlier-conversation>")
         return "\n\n".join((*filter(None, parts), task))
 
 

@@ -57,7 +57,7 @@ class Outbox:
 
     def take_back(self, message_ids: Iterable[str]) -> None:
         """Move sent messages before the unsent ones, because the agent forgot or rejected them."""
-        self.unsent = {known: self.sent.pop(known) for known in tuple(message_ids) if known in self.sent} | self.unsent
+        self.unsent = {key: self.sent.pop(key) for key in tuple(message_ids) if key in self.sent} | self.unsent
 
     def seen(self, message_ids: Iterable[str]) -> list[Event]:
         """Mark sent messages as read by the model."""
@@ -188,5 +188,5 @@ class Conversation(AgentStream):
 
     def withdrawn(self, request_ids: Iterable[str]) -> list[Event]:
         """Withdraw requests of the agent."""
-        gone = [known for known in tuple(request_ids) if self.questions.pop(known, None) is not None]
+        gone = [request_id for request_id in tuple(request_ids) if self.questions.pop(request_id, None) is not None]
         return [Decision(request=request_id, verdict=Verdict.WITHDRAWN) for request_id in gone]

@@ -39,7 +39,7 @@ class Figures:
     def __init__(self) -> None:
         self._wrong: dict[str, str] = {}
         """Impossible numbers of the current report, by their kind."""
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
 
     def tokens(self, value: object) -> int:
         """Return a number of tokens; 0 if it is missing or impossible."""
@@ -74,8 +74,8 @@ class Figures:
             cost=event.cost if is_priced else 0.0,
             counted=event.counted and "tokens" not in wrong and (is_priced or tokens > 0),
         )
-        news = wrong.keys() - self._told
-        self._told |= news
+        news = wrong.keys() - self._reported
+        self._reported |= news
         words = {"tokens": "a number of tokens", "price": "a price"}
         return event, [
             Notice(

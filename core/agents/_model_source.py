@@ -30,17 +30,17 @@ class AsksForModels(PlainAgent):
         return ModelList(list_file(choice.kind, choice.name, *choice.command), program_key(choice))
 
     def listings(self, choice: AgentChoice) -> Iterator[Listing]:
-        yield self.told(choice)
+        yield self.last_listing(choice)
 
-    def told(self, choice: AgentChoice) -> Listing:
+    def last_listing(self, choice: AgentChoice) -> Listing:
         """Return the agent's last list of models, of any age."""
         kept = self.model_list(choice).kept()
         return Listing(kept.models, own=bool(kept.key), source=f"the list of models of {choice.name}")
 
     def refresh(self, choice: AgentChoice, timeout: float = TIMEOUT_S) -> Sequence[Model]:
         """Start the agent for its list of models, and save the list. Raises AgentUnavailable with the agent's error."""
-        known = self.model_list(choice)
-        known.begin(timeout)
+        saved_list = self.model_list(choice)
+        saved_list.begin(timeout)
         try:
             models, modes = self.ask_all(choice, timeout)
         except TimeoutError:
@@ -51,9 +51,10 @@ class AsksForModels(PlainAgent):
             error = refused(choice, str(fault.strerror))
         else:
             # The agent may write its own files while it lists models, so compute the key afterwards.
-            known.keep(models, self.model_list(choice).key, modes)
+            saved_list.keep(models, self.model_list(choice).key, modes)
             return tuple(models)
-        known.keep_problem(error.what, self.model_list(choice).key)  # or every task of a call would ask the agent again
+        # Without it, every task of a call would ask the agent again.
+        saved_list.keep_problem(error.what, self.model_list(choice).key)
         raise error
 
 
@@ -77,5 +78,5 @@ def refused(choice: AgentChoice, what: str, *words: str) -> AgentUnavailable:
 
 def price_in(text: str) -> Price | None:
     """Return the price at the end of a model's description, as `… · $4/$20 per Mtok`; None if there is none."""
-    found = re.search(r"\$([0-9]+(?:\.[0-9]+)?)/\$([0-9]+(?:\.[0-9]+)?) per Mtok", text)
-    return Price(float(found[1]), float(found[2])) if found else None
+    match = re.search(r"\$([0-9]+(?:\.[0-9]+)?)/\$([0-9]+(?:\.[0-9]+)?) per Mtok", text)
+    return Price(float(match[1]), float(match[2])) if match else None

@@ -77,7 +77,7 @@ def _heard(
     stdin, stdout, stderr = process.stdin, process.stdout, process.stderr
     if stdin is None or stdout is None or stderr is None:
         raise OSError("it has no pipes")
-    said = {stdout: bytearray(), stderr: bytearray()}
+    output = {stdout: bytearray(), stderr: bytearray()}
     looked = 0
     """Bytes of stdout already checked for the answer."""
     try:
@@ -88,7 +88,7 @@ def _heard(
     except BrokenPipeError:
         pass  # it exits without reading stdin; its output gives the reason
     with selectors.DefaultSelector() as selector:
-        for pipe in said:
+        for pipe in output:
             selector.register(pipe, selectors.EVENT_READ)
         while selector.get_map():
             ready = selector.select(max(0.0, deadline - time.monotonic()))
@@ -99,18 +99,18 @@ def _heard(
                 piece = os.read(pipe.fileno(), _PIECE)
                 if not piece:
                     selector.unregister(pipe)
-                said[pipe] += piece
-            if sum(map(len, said.values())) > LARGEST:
+                output[pipe] += piece
+            if sum(map(len, output.values())) > LARGEST:
                 raise OSError(0, f"it wrote more than {LARGEST >> 20} MB")
-            *lines, rest = bytes(said[stdout][looked:]).split(b"\n")
-            looked = len(said[stdout]) - len(rest)
+            *lines, rest = bytes(output[stdout][looked:]).split(b"\n")
+            looked = len(output[stdout]) - len(rest)
             if is_answer and any(map(is_answer, lines)):
-                return Said(bytes(said[stdout]), bytes(said[stderr]), None)
+                return Said(bytes(output[stdout]), bytes(output[stderr]), None)
     try:
         code = process.wait(max(0.0, deadline - time.monotonic()))
     except subprocess.TimeoutExpired:
         raise TimeoutError from None
-    return Said(bytes(said[stdout]), bytes(said[stderr]), code)
+    return Said(bytes(output[stdout]), bytes(output[stderr]), code)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -45,13 +45,15 @@ def _is_seen_to(rule: Rule, field: str, choice: AgentChoice, wanted: Wanted) -> 
 def _without_effect(choice: AgentChoice, permissions: Permissions, *, talk: bool) -> Iterator[str]:
     if permissions.allow and not talk:
         yield f"permissions.allow has no effect: {choice.name} does not ask in a non-interactive run"
-    known = (*choice.tools, *EDITING, *READING, "bash")
+    known_tools = (*choice.tools, *EDITING, *READING, "bash")
     rules = map(parse_rule, (*permissions.allow, *permissions.ask, *permissions.deny))
-    for tool in dict.fromkeys(rule.tool for rule in rules if rule.tool not in known and not rule.tool.endswith("*")):
-        lower = {name.lower(): name for name in known}  # if two names differ in case only, prefer subdeck's
-        meant = [lower[name] for name in nearest_of(tool.lower(), lower, cutoff=SIMILAR)]
-        if meant:
-            yield f"permissions: {choice.name} has no known tool {tool}; did you mean {meant[0]}?"
+    for tool in dict.fromkeys(
+        rule.tool for rule in rules if rule.tool not in known_tools and not rule.tool.endswith("*")
+    ):
+        lower = {name.lower(): name for name in known_tools}  # if two names differ in case only, prefer subdeck's
+        similar = [lower[name] for name in nearest_of(tool.lower(), lower, cutoff=SIMILAR)]
+        if similar:
+            yield f"permissions: {choice.name} has no known tool {tool}; did you mean {similar[0]}?"
 
 
 def _refused(field: str, rule: Rule, choice: AgentChoice, why: str, hint: str) -> UsageError:

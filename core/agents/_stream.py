@@ -86,9 +86,9 @@ class AgentStream(OneWay):
             return []
         return self.seen(self.take(line))
 
-    def denied(self, what: str, *, is_told: bool = False) -> None:
-        """Record a denied request; `is_told`: the agent has already reported the failed call."""
-        self._denials.denied(what, is_told=is_told)
+    def denied(self, what: str, *, is_reported: bool = False) -> None:
+        """Record a denied request; `is_reported`: the agent has already reported the failed call."""
+        self._denials.denied(what, is_reported=is_reported)
         self.note(denied=self._denials.words)
 
     def seen(self, events: list[Event]) -> list[Event]:
@@ -120,9 +120,9 @@ class AgentStream(OneWay):
     def replies(self) -> bytes:
         if not self._replies:
             return b""
-        said = bytes(self._replies)
+        replies = bytes(self._replies)
         self._replies.clear()
-        return said
+        return replies
 
     def note(self, **changes: Any) -> None:
         """Update the facts; ignore an invalid session id, and shorten names."""

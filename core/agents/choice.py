@@ -34,8 +34,11 @@ def choose_agent(name: str, settings: Settings, model: str | None = None) -> Age
         return _first_installed(settings, usual_model(settings) if model is None else model)
     if name in KINDS or name in settings.agents:
         return _described(name, settings)
-    known = (AUTO, *KINDS, *settings.agents)
-    hint = nearest(name, known, cutoff=0.5) or f"known: {', '.join(known)}; add others under agents in your settings"
+    known_names = (AUTO, *KINDS, *settings.agents)
+    hint = (
+        nearest(name, known_names, cutoff=0.5)
+        or f"known: {', '.join(known_names)}; add others under agents in your settings"
+    )
     raise AgentUnavailable(f'unknown agent "{name}"', where="agent", hint=hint, code="agent.unknown")
 
 
@@ -57,13 +60,13 @@ def with_role(model: str, settings: Settings) -> str:
 
 def installed_agents(settings: Settings) -> tuple[AgentChoice, ...]:
     """Return all agents that can start here, in `auto` order, then those from the settings."""
-    found: list[AgentChoice] = []
+    choices: list[AgentChoice] = []
     for name in dict.fromkeys((*KINDS, *settings.agents)):
         try:
-            found.append(_described(name, settings))
+            choices.append(_described(name, settings))
         except AgentUnavailable:
             continue
-    return tuple(found)
+    return tuple(choices)
 
 
 def _first_installed(settings: Settings, model: str) -> AgentChoice:
@@ -86,7 +89,7 @@ def _in_order(settings: Settings) -> Iterator[str]:
     """Yield the agents that `auto` tries: each kind; for a protocol, the agents that the user configured."""
     for kind, row in KINDS.items():
         if row.from_settings:
-            yield from (name for name, own in settings.agents.items() if kind in (own.kind, name))
+            yield from (name for name, configured in settings.agents.items() if kind in (configured.kind, name))
         else:
             yield kind
 
@@ -107,12 +110,12 @@ def agent_elsewhere(name: str, settings: Settings, missing: AgentUnavailable) ->
 
 
 def _described(name: str, settings: Settings, *, is_here: bool = True) -> AgentChoice:
-    own = settings.agents.get(name)
-    kind = (own.kind if own else "") or (name if name in KINDS else USUAL)
+    configured = settings.agents.get(name)
+    kind = (configured.kind if configured else "") or (name if name in KINDS else USUAL)
     agent = launching_side(kind)
-    command = own.command if own else (agent.program,)
-    choice = agent.choose(name, agent.find(name, command) if is_here else command, own.env if own else {})
-    if own and not own.kind and name not in KINDS:
+    command = configured.command if configured else (agent.program,)
+    choice = agent.choose(name, agent.find(name, command) if is_here else command, configured.env if configured else {})
+    if configured and not configured.kind and name not in KINDS:
         return replace(choice, talks=False)  # the user's own program, which may not support messages
     return choice
 
@@ -143,8 +146,8 @@ def credentials_of(choice: AgentChoice) -> tuple[str, ...] | None:
 
 def login_of(choice: AgentChoice, settings: Settings) -> Login:
     """Return whether an agent is logged in, judging by files; starts nothing."""
-    own = settings.agents.get(choice.name)
-    if own and not own.kind and choice.name not in KINDS:
+    configured = settings.agents.get(choice.name)
+    if configured and not configured.kind and choice.name not in KINDS:
         return UNKNOWN  # the user's own program: known only to use pi's protocol
     return launching_side(choice.kind).login(choice)
 
@@ -175,8 +178,8 @@ def with_model(choice: AgentChoice, model: str, settings: Settings, catalog: Cat
     if catalog is None or not model or listed(model, catalog):
         return choice
     for other in installed_agents(settings):
-        known = catalog_of(other, settings) if other.name in KINDS and other.kind != choice.kind else None
-        if known and (ref := listed(model, known)) and may_serve(other, ref):
+        other_catalog = catalog_of(other, settings) if other.name in KINDS and other.kind != choice.kind else None
+        if other_catalog and (ref := listed(model, other_catalog)) and may_serve(other, ref):
             return replace(other, note=f"{choice.name} has no {model} here")
     return choice
 
@@ -207,12 +210,12 @@ def ask_again(choice: AgentChoice) -> bool:
     An agent asked a moment ago is not asked again; nor one asked today, if it may have unlisted models. An agent
     without a known version or list is not asked, because it could be any program.
     """
-    known = model_list(choice)
-    if known is None or (choice.version is None and not any(listing.own for listing in own_listings(choice))):
+    saved_list = model_list(choice)
+    if saved_list is None or (choice.version is None and not any(listing.own for listing in own_listings(choice))):
         return False
-    kept = known.kept()
+    kept = saved_list.kept()
     patience = A_MOMENT_S if has_whole_list(choice) else ASK_AGAIN_S
-    if not known.is_outdated and time.time() - kept.asked_at < patience:
+    if not saved_list.is_outdated and time.time() - kept.asked_at < patience:
         return False
     try:
         refresh_models(choice, UNKNOWN_TIMEOUT_S)

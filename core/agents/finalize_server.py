@@ -63,8 +63,8 @@ def main() -> None:
         except KeyError:
             reply = {"error": {"code": -32601, "message": "unknown method"}}
         if "id" in asked:
-            said = json.dumps({"jsonrpc": "2.0", "id": asked["id"], **reply})
-            sys.stdout.write(f"{said}\n")
+            response = json.dumps({"jsonrpc": "2.0", "id": asked["id"], **reply})
+            sys.stdout.write(f"{response}\n")
             sys.stdout.flush()
 
 

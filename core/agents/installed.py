@@ -39,14 +39,14 @@ def models_of(agent: AgentChoice, settings: Settings, *, everything: bool = Fals
     facts: dict[str, Model] = {}
     for listing in catalog.listings():
         for model in listing.models:
-            if known := facts.get(model.ref):
+            if merged := facts.get(model.ref):
                 facts[model.ref] = replace(
-                    known, context=known.context or model.context, price=known.price or model.price
+                    merged, context=merged.context or model.context, price=merged.price or model.price
                 )
             elif everything or model.source != BUILT_IN:
                 facts[model.ref] = model
-    known_list = model_list(agent)
-    kept = known_list.kept() if known_list else None
+    saved_list = model_list(agent)
+    kept = saved_list.kept() if saved_list else None
     return AgentModels(agent, tuple(facts.values()), kept.asked_at if kept else 0.0, kept.problem if kept else "")
 
 
@@ -60,14 +60,14 @@ def agents_of(name: str, settings: Settings) -> tuple[AgentChoice, ...]:
             return (choose_agent(name, settings),)
         except AgentUnavailable:
             return ()
-    found = installed_agents(settings)
-    return tuple(agent for agent in found if not agent.own_model) or found
+    installed = installed_agents(settings)
+    return tuple(agent for agent in installed if not agent.own_model) or installed
 
 
 def due(agents: Iterable[AgentChoice]) -> tuple[AgentChoice, ...]:
     """Return the agents whose lists are missing or a day old."""
     lists = ((agent, model_list(agent)) for agent in agents)
-    return tuple(agent for agent, known in lists if known and known.is_due())
+    return tuple(agent for agent, saved_list in lists if saved_list and saved_list.is_due())
 
 
 def refresh_all(
@@ -135,7 +135,7 @@ class KnownAgent(Struct, frozen=True):
 
 def known_agents(settings: Settings) -> tuple[KnownAgent, ...]:
     """Return all agents that can be named, in `auto` order, then those from the settings; starts nothing."""
-    return tuple(_known(name, settings) for name in _names(settings))
+    return tuple(_known_agent(name, settings) for name in _names(settings))
 
 
 def described(choice: AgentChoice, settings: Settings) -> KnownAgent:
@@ -148,7 +148,7 @@ def _names(settings: Settings) -> Iterator[str]:
     yield from (name for name in settings.agents if name not in KINDS or KINDS[name].from_settings)
 
 
-def _known(name: str, settings: Settings) -> KnownAgent:
+def _known_agent(name: str, settings: Settings) -> KnownAgent:
     try:
         return described(choose_agent(name, settings), settings)
     except AgentUnavailable as error:

@@ -77,9 +77,9 @@ class ModelList:
 
     def keep(self, models: Sequence[Model], key: dict[str, str], modes: Sequence[str] | None = None) -> None:
         """Save the agent's list. Raises AgentUnavailable if that fails."""
-        told = None if modes is None else tuple(modes)
+        kept_modes = None if modes is None else tuple(modes)
         try:
-            self._write(KeptList(key, tuple(models), time.time(), self._program, key, modes=told))
+            self._write(KeptList(key, tuple(models), time.time(), self._program, key, modes=kept_modes))
         except OSError as error:
             raise not_saved(error.strerror or "") from error
 

@@ -58,8 +58,8 @@ def filled_in(text: str, fields: Sequence[Field]) -> dict[str, str]:
     Fields match by name or title, ignoring case; unknown names are dropped.
     """
     names = {written.strip().casefold(): field.name for field in fields for written in (field.title, field.name)}
-    if said := decode(text.encode("utf-8", "replace")):
-        pairs = [(name, value if isinstance(value, str) else _plainly(value)) for name, value in said.items()]
+    if reply := decode(text.encode("utf-8", "replace")):
+        pairs = [(name, value if isinstance(value, str) else _plainly(value)) for name, value in reply.items()]
     else:
         pairs = [(name, value.strip()) for name, colon, value in _lines(text) if colon]
     values = {names[name.strip().casefold()]: value for name, value in pairs if name.strip().casefold() in names}
@@ -104,11 +104,11 @@ def _field(name: str, schema: dict[str, Any], required: bool) -> Field:
 
 def _choices(schema: dict[str, Any]) -> tuple[str, ...]:
     """Return the values of a single or multiple choice."""
-    found: list[object] = []
+    values: list[object] = []
     for each in (schema, mapping(schema.get("items"))):
-        found += items(each.get("enum"))
-        found += (mapping(named).get("const") for name in ("oneOf", "anyOf") for named in items(each.get(name)))
-    return tuple(value if isinstance(value, str) else shown_json(value) for value in found)
+        values += items(each.get("enum"))
+        values += (mapping(named).get("const") for name in ("oneOf", "anyOf") for named in items(each.get(name)))
+    return tuple(value if isinstance(value, str) else shown_json(value) for value in values)
 
 
 def _typed(value: str, type_: object) -> object:

@@ -61,14 +61,14 @@ class Updates(Struct, frozen=True):
         """Return the end of the part of a line that is read: its head, or the end of a longer delta."""
         if end - start <= UPDATE_HEAD:
             return end
-        found = self._match(content, start, min(end, start + UPDATE_MOST))
-        after = found[1] + 1 + (_BEHIND if self.behind else 0) if found else 0
+        span = self._match(content, start, min(end, start + UPDATE_MOST))
+        after = span[1] + 1 + (_BEHIND if self.behind else 0) if span else 0
         return min(end, max(start + UPDATE_HEAD, after))
 
     def run_end(self, content: bytes, start: int) -> int:
         """Return the end of the run of whole update lines from `start`; `start` if they are handled one by one."""
-        found = self.several.match(content, start) if self.several else None
-        return found.end() if found else start
+        match = self.several.match(content, start) if self.several else None
+        return match.end() if match else start
 
     def text(self, lines: bytes) -> bytes | None:
         """Return the new text of a line's head, or of several lines, still escaped and up to the cut. Empty if a text
@@ -76,10 +76,10 @@ class Updates(Struct, frozen=True):
         """
         if self.deltas and b"\n" in lines:
             return b"".join(self.deltas.findall(lines)) or None
-        found = self._match(lines, 0, len(lines)) if lines.startswith(self.prefixes[:1]) else None
-        if found is None:
+        span = self._match(lines, 0, len(lines)) if lines.startswith(self.prefixes[:1]) else None
+        if span is None:
             return None
-        start, end = found
+        start, end = span
         if start < 0:
             return b""
         text = lines[start:end]
@@ -91,8 +91,8 @@ class Updates(Struct, frozen=True):
 
     def is_open(self, line: bytes) -> bool:
         """Whether a line ends inside its new text."""
-        found = self._match(line, 0, len(line)) if line.startswith(self.prefixes[:1]) else None
-        return found is not None and found[1] == len(line)
+        span = self._match(line, 0, len(line)) if line.startswith(self.prefixes[:1]) else None
+        return span is not None and span[1] == len(line)
 
     def _match(self, content: bytes, start: int, end: int) -> tuple[int, int] | None:
         """Return the start and end of a line's new text: -1 as start for a new block; the end is its closing quote or
@@ -100,13 +100,13 @@ class Updates(Struct, frozen=True):
         """
         if self.delta is None or (position := content.find(self.marker, start, start + _WITHIN)) < 0:
             return None
-        if (found := self.delta.match(content, position, end)) is None:
+        if (match := self.delta.match(content, position, end)) is None:
             return None
-        stop = found.end()
+        stop = match.end()
         if stop < end and content[stop] == _BACKSLASH:
-            rest = content[stop:end].replace(rb"\\", b"..").replace(rb"\"", b"..").find(b'"')
-            stop = stop + rest if rest >= 0 else end
-        return found.start("text"), stop
+            offset = content[stop:end].replace(rb"\\", b"..").replace(rb"\"", b"..").find(b'"')
+            stop = stop + offset if offset >= 0 else end
+        return match.start("text"), stop
 
 
 def _without_half_escape(text: bytes) -> bytes:

@@ -15,5 +15,5 @@ def directory(*names: str) -> str:
 
 def pending() -> set[str]:
     """Return the names of the alerts and deliveries that a sender deals with."""
-    found = (name for place in (QUEUE, SENDING) for name in files.names(directory(place)))
-    return {name for name in found if not name.startswith(".")}
+    names = (name for subdirectory in (QUEUE, SENDING) for name in files.names(directory(subdirectory)))
+    return {name for name in names if not name.startswith(".")}

@@ -67,7 +67,7 @@ class Presence:
 
 def decks() -> list[Deck]:
     """Return the open decks; files of killed ones are removed."""
-    found: list[Deck] = []
+    open_decks: list[Deck] = []
     for name in files.names(directory(DECKS)):
         path = directory(DECKS, name)
         try:
@@ -81,9 +81,9 @@ def decks() -> list[Deck]:
             elif deck := read_record(
                 path, Deck
             ):  # one that changes at this moment cannot be read, and counts as absent
-                found.append(deck)
+                open_decks.append(deck)
         except OSError:
             continue
         finally:
             os.close(descriptor)
-    return found
+    return open_decks

@@ -145,12 +145,12 @@ class Done(Struct, frozen=True):
 
 def add(alert: Alert) -> bool:
     """Queue an alert; return False if its condition is known. Raises OSError."""
-    if any(files.exists(directory(place, alert.id)) for place in (DONE, QUIET)):
+    if any(files.exists(directory(subdirectory, alert.id)) for subdirectory in (DONE, QUIET)):
         return False
-    place = directory(QUEUE)
-    files.make_private_directory(place)
+    queue = directory(QUEUE)
+    files.make_private_directory(queue)
     try:
-        files.write_new(os.path.join(place, alert.id), msgspec.json.encode(alert))
+        files.write_new(os.path.join(queue, alert.id), msgspec.json.encode(alert))
     except FileExistsError:
         return False
     return True
@@ -158,8 +158,8 @@ def add(alert: Alert) -> bool:
 
 def withdraw(alert_id: str) -> None:
     """Take an alert back whose condition is over, unless its delivery has begun."""
-    for place in (QUEUE, QUIET):
-        files.remove(directory(place, alert_id))
+    for subdirectory in (QUEUE, QUIET):
+        files.remove(directory(subdirectory, alert_id))
 
 
 def settle(alert_id: str, subject: str, now: float) -> None:
@@ -209,12 +209,12 @@ def forget_failures() -> None:
 T = TypeVar("T", bound=Struct)
 
 
-def read_all(place: str, kind: type[T], known: Mapping[str, T]) -> dict[str, T]:
-    """Return the records of a place by name. Those in `known` are not read again; damaged ones are removed."""
-    found = dict[str, T]()
-    for name in _names(place):
-        path = directory(place, name)
-        record = known.get(name)
+def read_all(subdirectory: str, kind: type[T], known_records: Mapping[str, T]) -> dict[str, T]:
+    """Return a subdirectory's records by name; `known_records` are not read again. Damaged ones are removed."""
+    records = dict[str, T]()
+    for name in _names(subdirectory):
+        path = directory(subdirectory, name)
+        record = known_records.get(name)
         if record is None:
             try:
                 content = files.read(path)
@@ -224,8 +224,8 @@ def read_all(place: str, kind: type[T], known: Mapping[str, T]) -> dict[str, T]:
         if record is None:
             files.remove(path)
         else:
-            found[name] = record
-    return found
+            records[name] = record
+    return records
 
 
 def begin(delivery: Delivery) -> None:
@@ -297,10 +297,10 @@ def prune(now: float) -> None:
     for name, status in _entries(FAILED):
         if now - status.st_mtime > FAILURES_KEPT_S:
             files.remove(directory(FAILED, name))
-    for place in (QUEUE, QUIET, SENDING, DONE, FAILED):
-        for name, status in _entries(place, hidden=True):
+    for subdirectory in (QUEUE, QUIET, SENDING, DONE, FAILED):
+        for name, status in _entries(subdirectory, hidden=True):
             if now - status.st_mtime > TORN_S:
-                files.remove(directory(place, name))
+                files.remove(directory(subdirectory, name))
 
 
 def _can_recur(path: str) -> bool:
@@ -316,13 +316,13 @@ def _set_done(alert_id: str, record: Done) -> None:
     files.write_whole(directory(DONE, alert_id), msgspec.json.encode(record))
 
 
-def _names(place: str) -> list[str]:
-    return [name for name in files.names(directory(place)) if not name.startswith(".")]
+def _names(subdirectory: str) -> list[str]:
+    return [name for name in files.names(directory(subdirectory)) if not name.startswith(".")]
 
 
-def _entries(place: str, *, hidden: bool = False) -> list[tuple[str, os.stat_result]]:
+def _entries(subdirectory: str, *, hidden: bool = False) -> list[tuple[str, os.stat_result]]:
     try:
-        with opened(directory(place)) as entries:
+        with opened(directory(subdirectory)) as entries:
             return [entry for entry in entries.entries() if entry[0].startswith(".") is hidden]
     except OSError:
         return []

@@ -12,7 +12,7 @@ from ..config.settings import Settings
 from ..errors import BudgetExceeded, LaunchError, UsageError, not_for_agents
 from ..run.model import RunMeta
 from ..run.prices import dollars
-from .ledger import DayBook, Entry, Locked, Sum, append, local_day, this_launcher
+from .ledger import DayBook, LedgerEntry, Locked, Sum, append, local_day, this_launcher
 from .used_up import lowest_budget, report_used_up
 
 NEAR = 0.8
@@ -20,7 +20,7 @@ NEAR = 0.8
 _ROUNDING = 1e-9
 _TODAY, _PROJECT = "today", "this project"
 BUDGETS = {_TODAY: "the day's budget", _PROJECT: "the project's budget for today"}
-"""The parts of a `Standing`, and the names of their budgets."""
+"""The parts of a `DaySpending`, and the names of their budgets."""
 
 
 class Level(StrEnum):
@@ -63,7 +63,7 @@ class Spent(Struct, frozen=True, rename="camel"):
         return f"{self.figures}{', ' * bool(self.level)}{self.level}"
 
 
-class Standing(Struct, frozen=True):
+class DaySpending(Struct, frozen=True):
     """The spending of today."""
 
     day: str
@@ -92,19 +92,19 @@ def budget_of(project: str, settings: Settings) -> float | None:
     return lowest_budget(project, settings.project_budget, settings.project_budgets)
 
 
-def standing(book: DayBook, project: str, settings: Settings) -> Standing:
+def day_spending(book: DayBook, project: str, settings: Settings) -> DaySpending:
     def of(total: Sum, budget: float | None) -> Spent:
         return Spent(total.spent, total.held, budget, total.unpriced)
 
     today = of(book.sum(), settings.day_budget)
-    return Standing(book.day, today, of(book.sum(project), budget_of(project, settings)))
+    return DaySpending(book.day, today, of(book.sum(project), budget_of(project, settings)))
 
 
-def report(standing: Standing, project: str) -> None:
+def report(spending: DaySpending, project: str) -> None:
     """Notify the user of the budgets that are used up, each once a day."""
-    for name, spent in standing.parts:
+    for name, spent in spending.parts:
         if spent.is_used_up:
-            report_used_up(standing.day, project if name == _PROJECT else "", spent.figures)
+            report_used_up(spending.day, project if name == _PROJECT else "", spent.figures)
 
 
 def reserve(project: str, metas: Sequence[RunMeta], settings: Settings, *, over_budget: bool) -> None:
@@ -118,7 +118,7 @@ def reserve(project: str, metas: Sequence[RunMeta], settings: Settings, *, over_
     now, day = paths.now_iso(), local_day()
     try:
         launcher = this_launcher() if budgets else None
-        entries = [Entry(run, project, now, reserved=most, launcher=launcher) for run, most in budgets.items()]
+        entries = [LedgerEntry(run, project, now, reserved=most, launcher=launcher) for run, most in budgets.items()]
         with Locked():
             if not over_budget:
                 _check(DayBook(day), project, sum(entry.reserved for entry in entries), settings)
@@ -133,38 +133,38 @@ def reserve(project: str, metas: Sequence[RunMeta], settings: Settings, *, over_
 
 def release(project: str, metas: Sequence[RunMeta]) -> None:
     """Release the reservations of runs that were not started; a later launch would also release them."""
-    entries = [Entry(meta.run_id, project, paths.now_iso(), over=True) for meta in metas if meta.limits.budget]
+    entries = [LedgerEntry(meta.run_id, project, paths.now_iso(), over=True) for meta in metas if meta.limits.budget]
     try:
         append(local_day(), entries)
     except OSError:
         return
 
 
-def _check(book: DayBook, project: str, wanted: float, settings: Settings) -> None:
+def _check(book: DayBook, project: str, amount: float, settings: Settings) -> None:
     """Raise BudgetExceeded if there is no room; reservations of dead runs are released first."""
     book.look()
     for attempt in range(2):
-        stands = standing(book, project, settings)
-        full = [part for part in stands.parts if not _has_room(part[1], wanted)]
+        spending = day_spending(book, project, settings)
+        full = [part for part in spending.parts if not _has_room(part[1], amount)]
         if not full:
             return
         if attempt == 0:
             book.release_dead()
         else:
-            raise _refusal(*full[0], wanted)
+            raise _refusal(*full[0], amount)
 
 
-def _has_room(spent: Spent, wanted: float) -> bool:
+def _has_room(spent: Spent, amount: float) -> bool:
     used, most = spent.spent + spent.held, spent.budget or 0.0
-    return used < most and used + wanted <= most + _ROUNDING
+    return used < most and used + amount <= most + _ROUNDING
 
 
-def _refusal(name: str, spent: Spent, wanted: float) -> BudgetExceeded:
+def _refusal(name: str, spent: Spent, amount: float) -> BudgetExceeded:
     figures = f"{spent.figures} spent"
     if spent.held:
         figures += f", {dollars(spent.held)} reserved by active runs"
-    if wanted:
-        figures += f", and this run may spend {dollars(wanted)}"
+    if amount:
+        figures += f", and this run may spend {dollars(amount)}"
     key = "budget.day" if name == _TODAY else "budget.project"
     return BudgetExceeded(
         f"{BUDGETS[name]} does not allow this launch: {figures}",

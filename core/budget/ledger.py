@@ -46,18 +46,18 @@ class Launcher(Struct, frozen=True, rename="camel"):
     @property
     def is_gone(self) -> bool:
         """Whether its process has provably ended."""
-        return self.place == _place() and not processes.is_alive(self.pid, self.started)
+        return self.place == _pid_scope() and not processes.is_alive(self.pid, self.started)
 
 
 def this_launcher() -> Launcher:
-    return Launcher(_place(), os.getpid(), processes.start_time(os.getpid()) or 0)
+    return Launcher(_pid_scope(), os.getpid(), processes.start_time(os.getpid()) or 0)
 
 
-def _place() -> str:
+def _pid_scope() -> str:
     return " ".join((processes.host(), processes.boot_id(), processes.pid_namespace()))
 
 
-class Entry(Struct, frozen=True, omit_defaults=True, rename="camel"):
+class LedgerEntry(Struct, frozen=True, omit_defaults=True, rename="camel"):
     """Reservation and spending of one run on a day; dollars."""
 
     run: str
@@ -89,7 +89,7 @@ class Sum(Struct, frozen=True):
     unpriced: int = 0
 
 
-_decoded = decoder(Entry)
+_decoded = decoder(LedgerEntry)
 
 
 def directory() -> str:
@@ -111,7 +111,7 @@ class DayBook:
 
     def __init__(self, day: str) -> None:
         self.day = day
-        self.entries: dict[str, Entry] = {}
+        self.entries: dict[str, LedgerEntry] = {}
         self._tail = LineTail(day_file(day))
         self._inode = 0
         self._seen = -1
@@ -146,7 +146,7 @@ class DayBook:
                 self.entries[run] = replace(entry, over=True)
 
 
-def _sum(entries: Iterable[Entry]) -> Sum:
+def _sum(entries: Iterable[LedgerEntry]) -> Sum:
     spent, held, unpriced = 0.0, 0.0, 0
     for entry in entries:
         spent += entry.spent
@@ -155,7 +155,7 @@ def _sum(entries: Iterable[Entry]) -> Sum:
     return Sum(spent, held, unpriced)
 
 
-def _is_dead(entry: Entry) -> bool:
+def _is_dead(entry: LedgerEntry) -> bool:
     if not paths.is_run_id(entry.run):
         return True
     run_dir = paths.Project(entry.project).run_dir(entry.run)
@@ -184,7 +184,7 @@ def _is_free(path: str) -> bool:
         os.close(lock)
 
 
-def append(day: str, entries: Sequence[Entry]) -> None:
+def append(day: str, entries: Sequence[LedgerEntry]) -> None:
     """Append lines to a day, also after a torn one. Raises OSError."""
     files.make_private_directory(directory())
     descriptor = files.open_private(day_file(day), os.O_RDWR | os.O_APPEND)
@@ -234,11 +234,11 @@ class RunBook:
         self._total = add_usage(self._total, event)
         self._days[day] = (before, self._total)
 
-    def entries(self, *, is_over: bool) -> dict[str, Entry]:
+    def entries(self, *, is_over: bool) -> dict[str, LedgerEntry]:
         """Return an entry for each day."""
-        made: dict[str, Entry] = {}
+        made: dict[str, LedgerEntry] = {}
         for day, (before, after) in self._days.items():
-            made[day] = Entry(
+            made[day] = LedgerEntry(
                 self._run,
                 self._project,
                 paths.now_iso(),
@@ -255,8 +255,8 @@ class RunBook:
         for day, entry in self.entries(is_over=True).items():
             book = DayBook(day)
             book.look()
-            said = book.entries.get(self._run, entry)
-            spent, tokens = max(said.spent, entry.spent), max(said.tokens, entry.tokens)
+            recorded = book.entries.get(self._run, entry)
+            spent, tokens = max(recorded.spent, entry.spent), max(recorded.tokens, entry.tokens)
             append(day, [replace(entry, spent=spent, tokens=tokens)])
 
     def write(self, *, is_over: bool) -> None:

@@ -20,11 +20,11 @@ from .ledger import DayBook
 
 def lowest_budget(root: str, everyone: float | None, named: Mapping[str, float]) -> float | None:
     """Return the budget of a project for a day: the lower of the one set for it and the one for every project."""
-    places = {os.path.realpath(os.path.expanduser(name)): amount for name, amount in named.items()}
+    by_path = {os.path.realpath(os.path.expanduser(name)): amount for name, amount in named.items()}
     real = os.path.realpath(root)
-    above = [name for name in places if os.path.commonpath((name, real)) == name] if places else []
-    own = places[max(above, key=len)] if above else None
-    return min((amount for amount in (own, everyone) if amount is not None), default=None)
+    above = [path for path in by_path if os.path.commonpath((path, real)) == path] if by_path else []
+    of_project = by_path[max(above, key=len)] if above else None
+    return min((amount for amount in (of_project, everyone) if amount is not None), default=None)
 
 
 def report_used_up(day: str, root: str, words: str, *, reaps: bool = True) -> int | None:

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 def _keep(words: Sequence[str]) -> list[str]:
     """Replace `keep RUN [NAME]`; it had no options with a value."""
     options = [word for word in words if word.startswith("-")]
-    given = [word for word in words if word not in options]
-    return ["apply", *given[:1], *given[2:], *options, "=".join(("--to-branch", *given[1:2]))]
+    operands = [word for word in words if word not in options]
+    return ["apply", *operands[:1], *operands[2:], *options, "=".join(("--to-branch", *operands[1:2]))]
 
 
 def _mcp_install(words: Sequence[str]) -> list[str]:

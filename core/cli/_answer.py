@@ -49,7 +49,7 @@ def answer(engine: Engine, run_id: str, number: int | None) -> Output[Answer]:
     blocks = code_blocks(text)
     if number is not None and text.strip():
         blocks = (_chosen(blocks, number),)
-    found = Answer(
+    document = Answer(
         run_id=run_id,
         status=result.status if result else None,
         reason=result.reason if result else None,
@@ -59,7 +59,7 @@ def answer(engine: Engine, run_id: str, number: int | None) -> Output[Answer]:
         code=tuple(Code(*block) for block in blocks),
     )
     shown = text if number is None or not text.strip() else blocks[0].text
-    return Output(found, _text(run_id[-6:], result, shown), 0 if text.strip() else NO_ANSWER)
+    return Output(document, _text(run_id[-6:], result, shown), 0 if text.strip() else NO_ANSWER)
 
 
 def _text(name: str, result: RunResult | None, shown: str) -> Iterator[Piece]:

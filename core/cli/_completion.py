@@ -126,11 +126,13 @@ class _Line(ShellComplete):
         before = self._last[: self._last.index("=") + 1] if is_value else ""
         cut = len(self._last) - len(word) if word is not None and self._last.endswith(word) else 0
         try:
-            found = self.get_completions(list(self._before), self._last)
+            candidates = self.get_completions(list(self._before), self._last)
         except SubdeckError:
             return []  # such a command does not exist
         return [
-            CompletionItem((before + item.value)[cut:], item.type, item.help) for item in found if _is_one_line(item)
+            CompletionItem((before + item.value)[cut:], item.type, item.help)
+            for item in candidates
+            if _is_one_line(item)
         ]
 
 
@@ -175,10 +177,12 @@ def _completed(source: Source, ctx: click.Context, incomplete: str) -> list[Comp
     try:
         if directory := ctx.find_root().params.get("directory"):
             os.chdir(os.path.expanduser(directory))
-        found = list(source(ctx, incomplete))
+        candidates = list(source(ctx, incomplete))
     except (SubdeckError, OSError):
         return []
-    return [CompletionItem(value, help=about) for value, about in found if value.startswith(incomplete)]
+    return [
+        CompletionItem(value, help=description) for value, description in candidates if value.startswith(incomplete)
+    ]
 
 
 def _runs(ctx: click.Context, incomplete: str) -> Found:
@@ -189,13 +193,13 @@ def _runs(ctx: click.Context, incomplete: str) -> Found:
     project = trust.find_project(os.getcwd())
     trust.check(project)
     directory = project.trash if ctx.params.get("undo") else project.runs
-    given: set[str] = {*(ctx.params.get("refs") or ()), *(ctx.params.get("words") or ())}
+    already_named: set[str] = {*(ctx.params.get("refs") or ()), *(ctx.params.get("words") or ())}
     ids = sorted(artifacts.run_ids(directory), reverse=True)
-    wanted = [name for name in ids if name.startswith(incomplete) or name[-6:].startswith(incomplete)]
-    for name in [name for name in wanted if not {name, name[-6:]} & given][:MOST]:
+    matching = [name for name in ids if name.startswith(incomplete) or name[-6:].startswith(incomplete)]
+    for name in [name for name in matching if not {name, name[-6:]} & already_named][:MOST]:
         meta = artifacts.read_meta(os.path.join(directory, name))
-        about = f"{meta.title}: {meta.description or meta.task}" if meta else ""
-        yield name[-6:] if name[-6:].startswith(incomplete) else name, one_line(about, DESCRIBED)
+        description = f"{meta.title}: {meta.description or meta.task}" if meta else ""
+        yield name[-6:] if name[-6:].startswith(incomplete) else name, one_line(description, DESCRIBED)
 
 
 def _presets(ctx: click.Context, _: str) -> Found:

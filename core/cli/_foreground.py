@@ -55,7 +55,7 @@ class _Progress:
         self._formatter = ProgressFormatter()
         self._asking = Asking()
         self._held = ""
-        self._place = ""
+        self._place_line = ""
         """The last printed line about its host or queue."""
         self._broken = False
 
@@ -80,18 +80,18 @@ class _Progress:
             self.tell(f"  {command}")
 
     def _show_place(self, run: RunSnapshot) -> None:
-        place = place_line(run)
-        if place == self._place:
+        line = place_line(run)
+        if line == self._place_line:
             return
-        self._place = place
-        if place:
+        self._place_line = line
+        if line:
             self._release()
-            self.tell(place)
+            self.tell(line)
 
     def show(self) -> None:
         for event in self._events.read():
             text = None if isinstance(event, RunEnded) else self._formatter.text(event)
-            if text is None or (text == self._place and isinstance(event, RunQueued)):
+            if text is None or (text == self._place_line and isinstance(event, RunQueued)):
                 continue
             self._release()
             if isinstance(event, AssistantText):
@@ -120,11 +120,11 @@ def place_line(run: RunSnapshot) -> str:
     """
     if describe.is_held(run):
         return describe.QUEUE_HELD
-    place = describe.whereabouts(run).partition(" (")[0]
-    if run.has_ended or not place:
+    whereabouts = describe.whereabouts(run).partition(" (")[0]
+    if run.has_ended or not whereabouts:
         return ""
-    is_there = run.place is not None and place == run.place.host
-    return f"on {place}" if is_there else f"{describe.state(run)} · {place}"
+    is_there = run.place is not None and whereabouts == run.place.host
+    return f"on {whereabouts}" if is_there else f"{describe.state(run)} · {whereabouts}"
 
 
 def _closing(run: RunSnapshot, result: RunResult) -> list[str]:
@@ -143,7 +143,7 @@ def _closing(run: RunSnapshot, result: RunResult) -> list[str]:
     ]
     lines += [f"  not written: {one_line(trouble)}" for trouble in result.artifact_errors]
     lines += [f"  tampered with: {one_line(sentence)}" for sentence in result.tampered]
-    lines += [f"  {left}"] if (left := describe.still_running(result.not_ended)) else []
+    lines += [f"  {still_running}"] if (still_running := describe.still_running(result.not_ended)) else []
     if result.status is not RunStatus.COMPLETED:
         lines.append(as_typed(f"  subdeck logs {run.meta.short_id} shows its transcript"))
     return lines

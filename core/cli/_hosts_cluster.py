@@ -113,16 +113,18 @@ def scheduler(address: str | None, keys: str | None) -> None:
     from ..paths import state_file
 
     settings = user_hosts()
-    place = _address(address, settings)
-    program = scheduler_program(place, certificates(place, _tls(keys, settings)), state_file("hosts", "scheduler"))
-    if alone := _leads_to_loopback(place):
+    scheduler_address = _address(address, settings)
+    program = scheduler_program(
+        scheduler_address, certificates(scheduler_address, _tls(keys, settings)), state_file("hosts", "scheduler")
+    )
+    if alone := _leads_to_loopback(scheduler_address):
         note(
-            f"! {one_line(place)} is {alone} here, which other machines cannot reach: use a network "
+            f"! {one_line(scheduler_address)} is {alone} here, which other machines cannot reach: use a network "
             "address of this machine"
         )
     with Keeper(note) as keeper:
         keeper.add(program)
-        note(f"The scheduler listens at {one_line(place)}. Press ctrl-C to stop.")
+        note(f"The scheduler listens at {one_line(scheduler_address)}. Press ctrl-C to stop.")
         keeper.run()
 
 
@@ -167,11 +169,11 @@ def serve(
     from ..hosts.dask.security import certificates
 
     settings = user_hosts()
-    place = _address(address, settings)
+    scheduler_address = _address(address, settings)
     directory = os.path.abspath(os.path.expanduser(spool)) if spool else spool_dir()
     host = Host(
-        scheduler=place,
-        certificates=certificates(place, _tls(keys, settings)),
+        scheduler=scheduler_address,
+        certificates=certificates(scheduler_address, _tls(keys, settings)),
         slots=slots or usual_slots(),
         spool=directory,
         labels=labels_in(labels),
@@ -183,7 +185,7 @@ def serve(
         if not files.is_local(directory):
             note(f"! {one_line(directory)} may be on a network file system; use --spool to name a local disk")
         note(
-            f"Serving as a host of {one_line(place)}: {host.slots} slots, runs in "
+            f"Serving as a host of {one_line(scheduler_address)}: {host.slots} slots, runs in "
             f"{one_line(directory)}. Press ctrl-C to stop."
         )
         keeper.run()
@@ -241,10 +243,10 @@ def _leads_to_loopback(address: str) -> str:
 
     host, port = split_address(address)
     try:
-        found = str(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][4][0])
+        resolved = str(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][4][0])
     except OSError:
         return ""  # the scheduler reports it
-    return found if is_loopback(f"tcp://{found}:0" if "." in found else f"tcp://[{found}]:0") else ""
+    return resolved if is_loopback(f"tcp://{resolved}:0" if "." in resolved else f"tcp://[{resolved}]:0") else ""
 
 
 def _tls(directory: str | None, settings: HostsSettings) -> TlsFiles:

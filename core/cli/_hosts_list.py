@@ -84,17 +84,17 @@ def _text(engine: Engine, states: HostStates) -> Iterator[Piece]:
 def known_hosts(engine: Engine) -> tuple[HostStates, bool]:
     """Return the hosts, and whether a relay keeps them up to date. Otherwise, they were asked just now."""
     settings = effective_hosts(engine.settings.hosts)
-    told = read_host_states(engine.project, ssh_addresses(settings))
-    if told is not None and has_relay(engine.project):
-        return told, True
-    former = told.hosts if told else ()
+    reported = read_host_states(engine.project, ssh_addresses(settings))
+    if reported is not None and has_relay(engine.project):
+        return reported, True
+    former = reported.hosts if reported else ()
     runs = Counter(run.place.host for run in engine.snapshots(last=0) if run.is_remote and run.place)
     if not settings.is_set:
         return HostStates(at=now_iso(), hosts=_absent(former, (), runs)), False
     from ..hosts.protocol import Examine
     from ..hosts.survey import survey
 
-    found = survey(settings, Examine(agents=bundled()), patience=PATIENCE_S, answer_s=ANSWER_S)
+    survey_result = survey(settings, Examine(agents=bundled()), patience=PATIENCE_S, answer_s=ANSWER_S)
     asked = tuple(
         HostState(
             name=host.examined.host,
@@ -113,18 +113,18 @@ def known_hosts(engine: Engine) -> tuple[HostStates, bool]:
             carrier_version=one_line(facts.carrier, 80),
             address=host.link.key if host.carrier == "ssh" else "",
         )
-        for host in found.hosts
+        for host in survey_result.hosts
         if host.examined is not None
         for facts in (host.examined.facts,)
     )
-    silent = tuple(f"{one_line(host.link.name, 64)}: {host.fault}" for host in found.hosts if host.fault)
+    silent = tuple(f"{one_line(host.link.name, 64)}: {host.fault}" for host in survey_result.hosts if host.fault)
     hosts = (*asked, *_absent(former, asked, runs))
-    return HostStates(at=now_iso(), hosts=hosts, faults=(*silent, *found.faults)), False
+    return HostStates(at=now_iso(), hosts=hosts, faults=(*silent, *survey_result.faults)), False
 
 
-def _absent(former: Sequence[HostState], found: Sequence[HostState], runs: Counter[str]) -> tuple[HostState, ...]:
+def _absent(former: Sequence[HostState], present: Sequence[HostState], runs: Counter[str]) -> tuple[HostState, ...]:
     """Return the former hosts that are missing now but have runs of this project."""
-    names = {host.name for host in found}
+    names = {host.name for host in present}
     return tuple(
         structs.replace(host, in_reach=False, runs=runs[host.name])
         for host in former

@@ -78,8 +78,8 @@ def send_each(
         return Messages(tuple(map(_message, sent, outcomes)), tuple(refusals))
 
     def text() -> Iterator[Piece]:
-        for one, outcome in zip(sent, outcomes, strict=True):
-            yield _outcome_line(one, outcome, done=done, waited=timeout if wait else None)
+        for message, outcome in zip(sent, outcomes, strict=True):
+            yield _outcome_line(message, outcome, done=done, waited=timeout if wait else None)
         for run_id, error in refused.items():
             yield Note(f"{run_id[-6:]} not sent: {one_line(error.what)}")
             if error.hint:

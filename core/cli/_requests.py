@@ -32,7 +32,7 @@ class Asking:
                 )
             before = self._named.get(run.run_id, set())
             self._named[run.run_id] = (before | waits.keys()) - ({INTERRUPTED} - waits.keys())
-            yield from (said for waiting, said in waits.items() if waiting not in before)
+            yield from (line_and_command for waiting, line_and_command in waits.items() if waiting not in before)
 
 
 def asks_line(run: RunSnapshot, request: Request) -> str:

@@ -123,11 +123,11 @@ def write_line(content: Any) -> None:
         import json
 
         line = json.dumps(msgspec.to_builtins(content)).encode()
-    rest = memoryview(line + b"\n")
+    unwritten = memoryview(line + b"\n")
     with writing("stdout"):
         sys.stdout.flush()
-        while rest:
-            rest = rest[os.write(1, rest) :]
+        while unwritten:
+            unwritten = unwritten[os.write(1, unwritten) :]
 
 
 def read_line(form: type[T]) -> T:

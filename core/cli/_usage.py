@@ -48,8 +48,8 @@ def name_of(param: click.Parameter) -> str:
 def _instead(error: click.NoSuchOption, path: str) -> str:
     """Return a hint with the nearest option; empty for none."""
     context = error.ctx
-    known = [option for param in context.command.params for option in param.opts] if context else ()
-    bare = {option.lstrip("-"): option for option in known if option.startswith("--")}
+    options = [option for param in context.command.params for option in param.opts] if context else ()
+    bare = {option.lstrip("-"): option for option in options if option.startswith("--")}
     close = [bare[name] for name in nearest_of(error.option_name.lstrip("-"), bare, cutoff=0.6, count=2)]
     near = f"did you mean {', '.join(close)}?" if close else ""
     if context is not None and context.info_name in ("run", "bg"):

@@ -144,7 +144,9 @@ class DeviceList(Document, frozen=True):
 
 
 def _document(devices: tuple[Device, ...]) -> tuple[PairedDevice, ...]:
-    return tuple(PairedDevice(one.id, one.name, one.address, one.paired_at, one.seen_at) for one in devices)
+    return tuple(
+        PairedDevice(device.id, device.name, device.address, device.paired_at, device.seen_at) for device in devices
+    )
 
 
 @command(
@@ -166,8 +168,14 @@ def _list(paired: tuple[Device, ...]) -> Iterator[Piece]:
         return
     now = datetime.now(UTC)
     rows = [
-        (one.id, one_line(one.name, 24), one_line(one.address, 45), ago(one.paired_at, now), ago(one.seen_at, now))
-        for one in paired
+        (
+            device.id,
+            one_line(device.name, 24),
+            one_line(device.address, 45),
+            ago(device.paired_at, now),
+            ago(device.seen_at, now),
+        )
+        for device in paired
     ]
     yield table(COLUMNS, [("id", "device", "address", "paired", "seen"), *rows], terminal_width())
 
@@ -192,19 +200,19 @@ def revoke(words: tuple[str, ...], everything: bool) -> Output[Revoked]:
     if bool(words) == everything:
         hint = "subdeck web devices lists them"
         raise UsageError("name the devices, or use --all", where="revoke", hint=hint)
-    known = Devices()
-    paired = known.devices()
-    ids = [one.id for one in paired] if everything else [_found(word, paired).id for word in words]
-    gone = known.revoke(ids)
-    lines = [f"{one_line(one.name, 24)} ({one.id}) is revoked" for one in gone] or ["No paired devices."]
+    store = Devices()
+    paired = store.devices()
+    ids = [device.id for device in paired] if everything else [_device_named(word, paired).id for word in words]
+    gone = store.revoke(ids)
+    lines = [f"{one_line(device.name, 24)} ({device.id}) is revoked" for device in gone] or ["No paired devices."]
     return Output(Revoked(_document(gone)), lines)
 
 
-def _found(word: str, paired: tuple[Device, ...]) -> Device:
-    for one in paired:
-        if word in (one.id, one.name):
-            return one
-    hint = nearest(word, [one.name for one in paired]) or "subdeck web devices lists them"
+def _device_named(word: str, paired: tuple[Device, ...]) -> Device:
+    for device in paired:
+        if word in (device.id, device.name):
+            return device
+    hint = nearest(word, [device.name for device in paired]) or "subdeck web devices lists them"
     raise UsageError(f'no device "{one_line(word, 40)}"', where="revoke", hint=hint)
 
 

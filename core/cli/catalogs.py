@@ -193,7 +193,7 @@ def _list_document(catalog: PresetCatalog, stopped: Mapping[str, Sequence[Obstac
 def _listed(catalog: PresetCatalog, stopped: Mapping[str, Sequence[Obstacle]]) -> str:
     if not catalog.presets and not catalog.problems:
         return EMPTY.format(
-            patterns=catalog.patterns, places="\n".join(f"  {one_line(place)}" for place in catalog.places)
+            patterns=catalog.patterns, places="\n".join(f"  {one_line(directory)}" for directory in catalog.directories)
         )
     cells = [
         ("✗" * (preset.name in stopped), preset.name, preset.source, preset.model or "–", preset.description)
@@ -358,8 +358,8 @@ def models(refresh: bool, everything: bool) -> Output[Models]:
     """
     engine = Engine.open()
     settings, usual = engine.settings, engine.agent()
-    others = (agent for agent in installed_agents(settings) if agent.name != usual.name and not agent.own_model)
-    agents = (usual, *others)
+    other_agents = (agent for agent in installed_agents(settings) if agent.name != usual.name and not agent.own_model)
+    agents = (usual, *other_agents)
     _ask(agents, usual, is_forced=refresh)
     catalog = catalog_of(usual, settings)
     offered = [models_of(agent, settings, everything=everything) for agent in agents]
@@ -407,8 +407,8 @@ def _ask(agents: Sequence[AgentChoice], usual: AgentChoice, *, is_forced: bool) 
 
         began = time.time()
         refresh_apart(asked, TIMEOUT_S if is_forced else PATIENCE_S)
-        if is_forced and (known := model_list(usual)):
-            _check_saved(usual, known.kept(), began)
+        if is_forced and (saved_list := model_list(usual)):
+            _check_saved(usual, saved_list.kept(), began)
 
 
 def _check_saved(agent: AgentChoice, kept: KeptList, began: float) -> None:
@@ -421,10 +421,10 @@ def _check_saved(agent: AgentChoice, kept: KeptList, began: float) -> None:
 
 def _group(offered: AgentModels) -> list[str]:
     """Return the models of one agent in lines below its name."""
-    own = offered.agent.name
+    agent_name = offered.agent.name
 
-    def known_from(model: Model) -> str:
-        return f"→ {model.stands_for}" if model.stands_for else model.source if model.source != own else ""
+    def source_words(model: Model) -> str:
+        return f"→ {model.stands_for}" if model.stands_for else model.source if model.source != agent_name else ""
 
     rows = [
         (
@@ -432,7 +432,7 @@ def _group(offered: AgentModels) -> list[str]:
             context_words(model),
             price_words(model),
             "thinks" if model.thinks else "",
-            known_from(model),
+            source_words(model),
         )
         for model in offered.models
     ]

@@ -42,9 +42,13 @@ def _operation_options(command_name: str) -> Callable[[Function], Function]:
 
     The function gets the flags as keyword arguments, for `_chosen`.
     """
-    operations = [one for one in OPERATIONS if one.command == command_name]
-    choices = (click.option(one.option, is_flag=True, help=one.option_help) for one in operations if one.option)
-    message = [message_option] if any(one.takes_message for one in operations) else []
+    operations = [operation for operation in OPERATIONS if operation.command == command_name]
+    choices = (
+        click.option(operation.option, is_flag=True, help=operation.option_help)
+        for operation in operations
+        if operation.option
+    )
+    message = [message_option] if any(operation.takes_message for operation in operations) else []
     options = (*choices, *message, dry_run_option, yes_option)
 
     def add(function: Function) -> Function:
@@ -57,9 +61,11 @@ def _operation_options(command_name: str) -> Callable[[Function], Function]:
 
 def _chosen(usual: Operation, flags: Mapping[str, bool]) -> Operation:
     """Return the operation that a flag chooses, or the command's own. Raises UsageError for several."""
-    chosen = [one for one in OPERATIONS if one.command == usual.command and flags.get(one.parameter)]
+    chosen = [
+        operation for operation in OPERATIONS if operation.command == usual.command and flags.get(operation.parameter)
+    ]
     if len(chosen) > 1:
-        options = " and ".join(sorted(one.option for one in chosen))
+        options = " and ".join(sorted(operation.option for operation in chosen))
         raise UsageError(f"{options} cannot be combined", where=usual.command, hint="use only one of them")
     return chosen[0] if chosen else usual
 
@@ -189,13 +195,13 @@ def undo(forget: bool, dry_run: bool, yes: bool) -> Output[Undone] | int:
     if not (yes or dry_run) and not click.confirm(question, default=False):
         note("nothing was undone")
         return 0
-    said = ""
+    effect = ""
     if forget and not dry_run:
         engine.work.forget(act)
-        said = f"forgot {act.title}"
+        effect = f"forgot {act.title}"
     elif not dry_run:
-        said = engine.take_back(act).said
-    return Output(Undone(act.title, act.at, act.begun, not (dry_run or forget), said), (said,) if said else ())
+        effect = engine.take_back(act).outcome
+    return Output(Undone(act.title, act.at, act.begun, not (dry_run or forget), effect), (effect,) if effect else ())
 
 
 @command(
@@ -268,11 +274,11 @@ def _carry_out(
     done = not (plan.refusal or dry_run)
     if done:
         if asks and not click.confirm(operation.question, default=False):
-            note(operation.unsaid)
+            note(operation.declined)
             return 0
         if plan.message and asks:
             message = message or edited(plan.message)
         engine.work.act(plan, message)
     document = plan.document(done=done, message=message or plan.message)
-    said = (operation.said.format(one_line(plan.branch)),) if done else ()
-    return Output(document, said, REFUSED if plan.refusal else 0)
+    lines = (operation.outcome.format(one_line(plan.branch)),) if done else ()
+    return Output(document, lines, REFUSED if plan.refusal else 0)

@@ -116,22 +116,20 @@ def _side_by_side(sides: Sequence[Side]) -> Iterator[Piece]:
 def _runs(engine: Engine, refs: Sequence[str]) -> Sequence[RunSnapshot]:
     """Return the named runs, or all runs of the group of a single named run. Raises UsageError."""
     ids = engine.find(refs) if refs else ()
-    found = sorted(engine.snapshots(ids) if ids else (), key=lambda run: ids.index(run.run_id))
-    if len(found) == 1 and (group := found[0].meta.group):
+    runs = sorted(engine.snapshots(ids) if ids else (), key=lambda run: ids.index(run.run_id))
+    if len(runs) == 1 and (group := runs[0].meta.group):
         every = [run for run in engine.snapshots() if run.meta.group and run.meta.group.id == group.id]
-        found = sorted(every, key=lambda run: run.meta.group.index if run.meta.group else 0)
-        if len(found) > MOST:
-            note(f"the first {MOST} of {runs_word(len(found))} runs in this group")
-            found = found[:MOST]
-    if not LEAST <= len(found) <= MOST:
+        runs = sorted(every, key=lambda run: run.meta.group.index if run.meta.group else 0)
+        if len(runs) > MOST:
+            note(f"the first {MOST} of {runs_word(len(runs))} runs in this group")
+            runs = runs[:MOST]
+    if not LEAST <= len(runs) <= MOST:
         what = (
-            f"compare needs 2 to 6 runs, or one run of a group, not {runs_word(len(found))}"
-            if found
-            else "no run given"
+            f"compare needs 2 to 6 runs, or one run of a group, not {runs_word(len(runs))}" if runs else "no run given"
         )
         hint = f"name {LEAST} to {MOST} runs, or one run of a group"
         raise UsageError(what, where="compare", hint=hint)
-    return found
+    return runs
 
 
 def _compared(side: Side) -> ComparedRun:
@@ -158,23 +156,23 @@ def _two(engine: Engine, two: tuple[str, str]) -> tuple[RunSnapshot, RunSnapshot
     ids = [engine.find((ref,))[0] for ref in two]
     if ids[0] == ids[1]:
         raise UsageError("cannot compare a run with itself", where="--diff", hint="name two runs")
-    found = {run.run_id: run for run in engine.snapshots(ids)}
-    return found[ids[0]], found[ids[1]]
+    by_id = {run.run_id: run for run in engine.snapshots(ids)}
+    return by_id[ids[0]], by_id[ids[1]]
 
 
 def _difference(engine: Engine, two: tuple[str, str]) -> Difference:
-    one, other = _two(engine, two)
-    found = engine.work.difference(one, other)
-    patch = found.patch.decode("utf-8", "replace")
-    return Difference(one.run_id, other.run_id, changes_document(found.changes), patch, found.notes)
+    first, second = _two(engine, two)
+    difference = engine.work.difference(first, second)
+    patch = difference.patch.decode("utf-8", "replace")
+    return Difference(first.run_id, second.run_id, changes_document(difference.changes), patch, difference.notes)
 
 
 def _difference_text(engine: Engine, two: tuple[str, str]) -> Iterator[Piece]:
-    found = engine.work.difference(*_two(engine, two))
-    yield from _patch_text(found.patch, found.changes)
-    if not found.changes.files:
-        yield Note(f"{found.run} and {found.other} made the same changes")
-    yield from map(Note, found.notes)
+    difference = engine.work.difference(*_two(engine, two))
+    yield from _patch_text(difference.patch, difference.changes)
+    if not difference.changes.files:
+        yield Note(f"{difference.run} and {difference.other} made the same changes")
+    yield from map(Note, difference.notes)
 
 
 def table_of(sides: Sequence[Side], width: int, now: datetime) -> list[str]:
@@ -198,9 +196,9 @@ def _block(sides: Sequence[Side], cells: int, start: int, now: datetime, *, with
     yield _line("", heads, cells)
     if with_tasks:
         yield _line("task", [one_line(side.run.meta.task, 300) for side in sides], cells)
-    said = [facts(side, now) for side in sides]
+    columns = [facts(side, now) for side in sides]
     for row in ROWS:
-        yield _line(row, [one_line(fact[row], 300) for fact in said], cells)
+        yield _line(row, [one_line(column[row], 300) for column in columns], cells)
     named = [files(side) for side in sides]
     for number in range(min(FILES, max(map(len, named)))):
         yield _line("", [_file(rows[number], cells) if number < len(rows) else "" for rows in named], cells)

@@ -159,7 +159,7 @@ def _uninstall_pi(here: Installation) -> Output[PiRemoved]:
 
 
 def _status_of_pi(here: Installation, project: bool) -> Output[PiStatus]:
-    files = tuple(PiFile(place.path, place.state) for place in here.places)
+    files = tuple(PiFile(file.path, file.state) for file in here.files)
 
     def text() -> Iterator[Piece]:
         yield [f"{file.state:<9} {one_line(file.path)}" for file in files]
@@ -185,5 +185,5 @@ def _set_up(name: str, project: bool, *, adds: bool) -> Output[ClientSettings]:
     where = one_line(change.path)
     if not adds:
         return Output(document, f"Removed from {where}" if change.changed else f"subdeck was not in {where}")
-    said = f"{'Written to' if change.changed else 'Already installed:'} {where}"
-    return Output(document, (said, Note(client.next_step)))
+    message = f"{'Written to' if change.changed else 'Already installed:'} {where}"
+    return Output(document, (message, Note(client.next_step)))

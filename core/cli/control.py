@@ -114,9 +114,9 @@ def adopt(refs: tuple[str, ...], yes: bool) -> Output[Adopted] | int:
             return 0
     engine.adopt(run.run_id for run in runs)
     adopted = tuple(run.run_id for run in runs)
-    own = tuple(run_id for run_id in run_ids if run_id not in adopted)
+    trusted_before = tuple(run_id for run_id in run_ids if run_id not in adopted)
     text = (f"{run_id[-6:]} {'is trusted now' if run_id in adopted else 'was trusted already'}" for run_id in run_ids)
-    return Output(Adopted(adopted, own), text)
+    return Output(Adopted(adopted, trusted_before), text)
 
 
 def _described(run: RunSnapshot) -> str:

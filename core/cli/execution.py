@@ -114,7 +114,7 @@ def _document(result: RunResult) -> ResultDocument:
 
 
 def _started(engine: Engine, run: RunSnapshot) -> Started:
-    counts = count(other for other in engine.snapshots() if other.meta.background)
+    counts = count(snapshot for snapshot in engine.snapshots() if snapshot.meta.background)
     return Started(run.run_id, run.status, counts, engine.artifacts(run.run_id))
 
 
@@ -151,11 +151,11 @@ def _read_request(
     """
     preset, task = _preset_and_task(args, no_preset=no_preset)
     ad_hoc_options = {"--tools": tools, "--prompt": prompt, "--save-as": save_as}
-    given = [name for name, value in ad_hoc_options.items() if value is not None]
-    if preset is not None and given:
+    option_names = [name for name, value in ad_hoc_options.items() if value is not None]
+    if preset is not None and option_names:
         raise UsageError(
-            f"{', '.join(given)} cannot be used with a preset",
-            where=given[0],
+            f"{', '.join(option_names)} cannot be used with a preset",
+            where=option_names[0],
             hint="a preset sets its own tools and prompt: edit its file, or use --no-preset",
         )
     if save_as is not None:
@@ -219,9 +219,9 @@ def _preset_and_task(args: Sequence[str], *, no_preset: bool) -> tuple[str | Non
                 hint=f'remove "{name}", or remove --no-preset to run it as a preset',
             )
         case _:
-            wanted = "TASK alone" if no_preset else "PRESET and TASK"
+            expected = "TASK alone" if no_preset else "PRESET and TASK"
             raise UsageError(
-                f"{len(args)} arguments given, expected {wanted}",
+                f"{len(args)} arguments given, expected {expected}",
                 where=f'"{one_line(args[-1], 60)}"',
                 hint="put the task in quotes",
                 code="usage.unexpected_argument",

@@ -10,7 +10,7 @@ import click
 from ..engine import Engine
 from ..run.describe import moment
 from ..search.pattern import Pattern
-from ..search.scan import Hit, Place
+from ..search.scan import Hit, Part
 from ._command import Document, command
 from ._options import Whole
 from ._table import fit
@@ -18,7 +18,7 @@ from .output import Output, Piece, is_terminal, terminal_width
 
 NOT_FOUND = 1
 """The exit code without a match, as of grep."""
-PLACE_WIDTH = max(map(len, Place))
+PART_WIDTH = max(map(len, Part))
 
 
 class FoundRun(Document, frozen=True):
@@ -69,9 +69,9 @@ def grep(
 
     def matches() -> Iterator[FoundRun]:
         nonlocal is_found
-        for found in engine.search(pattern, run_ids):
+        for run in engine.search(pattern, run_ids):
             is_found = True
-            yield FoundRun(found.run_id, found.preset, found.hits[:max_count])
+            yield FoundRun(run.run_id, run.preset, run.hits[:max_count])
 
     shown = (run.run_id for run in matches()) if only_runs else _text(matches())
     return Output(lambda: Matches(pattern.text, tuple(matches())), shown, lambda: 0 if is_found else NOT_FOUND)
@@ -85,7 +85,7 @@ def _text(runs: Iterable[FoundRun]) -> Iterator[Piece]:
 def _lines(run: FoundRun) -> list[str]:
     to_terminal = is_terminal(sys.stdout)
     name = run.run_id[-6:] if to_terminal else run.run_id
-    lines = [f"{name}  {_date(hit)}  {hit.place.ljust(PLACE_WIDTH)}  {hit.line}" for hit in run.hits]
+    lines = [f"{name}  {_date(hit)}  {hit.place.ljust(PART_WIDTH)}  {hit.line}" for hit in run.hits]
     return [fit(line, terminal_width()).rstrip() for line in lines] if to_terminal else lines
 
 

@@ -54,19 +54,21 @@ def doctor(host: str) -> Output[HostsReport]:
             hint="subdeck hosts shows how to set up hosts; subdeck hosts try 3 starts three on this machine",
         )
     preface(Note("Checking the hosts …"))
-    found = diagnose(survey(settings.hosts, question(settings), patience=PATIENCE_S), settings, host)
-    is_broken = any(check.state is State.PROBLEM for checked in found for check in checked.checks)
-    report = HostsReport(not is_broken, tuple(CheckedHost(one.host or None, one.checks) for one in found))
+    checked_hosts = diagnose(survey(settings.hosts, question(settings), patience=PATIENCE_S), settings, host)
+    is_broken = any(check.state is State.PROBLEM for checked in checked_hosts for check in checked.checks)
+    report = HostsReport(
+        not is_broken, tuple(CheckedHost(checked.host or None, checked.checks) for checked in checked_hosts)
+    )
     return Output(report, _text(report.hosts), int(is_broken))
 
 
 def _text(hosts: Sequence[CheckedHost]) -> Iterator[Piece]:
-    for one in hosts:
-        if not one.checks:
+    for host in hosts:
+        if not host.checks:
             continue
-        if one.host:
-            yield f"\n{one.host}"
-        for check in one.checks:
+        if host.host:
+            yield f"\n{host.host}"
+        for check in host.checks:
             mark = f"{SYMBOLS[check.state]} {check.state:<8}"
             yield f"{mark} {one_line(check.name, 20):<12} {one_line(check.detail, 1000)}"
             if check.fix:

@@ -105,7 +105,7 @@ def logs(
         run = snapshot_of(engine, run_id)
         runs = chain(run, engine.snapshots())
         if is_json():
-            return Output(SessionLogs(run.child_session_id, tuple(_document(engine, one, name) for one in runs)))
+            return Output(SessionLogs(run.child_session_id, tuple(_document(engine, member, name) for member in runs)))
         return _show_session(engine, runs, name, follow=follow)
     if is_json():
         return Output(_document(engine, snapshot_of(engine, run_id), name))
@@ -132,20 +132,20 @@ def _name_host(engine: Engine, run_id: str) -> None:
     """Print the state of a run on another machine, and its host, above the transcript."""
     meta = artifacts.read_meta(engine.project.run_dir(run_id))
     if meta and meta.runner == RunnerKind.HOSTS:
-        from ..run.describe import standing
+        from ..run.describe import status_line
 
         for run in engine.snapshots((run_id,)):
-            note(standing(run))
+            note(status_line(run))
 
 
 def _show_session(engine: Engine, runs: Sequence[RunSnapshot], name: str, *, follow: bool) -> int:
     """Print the runs of an agent session in order; return the exit code of the last one if it is followed."""
     code = 0
-    for number, one in enumerate(runs, 1):
+    for number, run in enumerate(runs, 1):
         if name == paths.TRANSCRIPT and len(runs) > 1:
             before = "\n" if number > 1 else ""
-            show((f"{before}-- {one.meta.short_id}, {number} of {len(runs)}, {one.status} --\n",))
-        code = _show(engine, one.run_id, name, follow=follow and number == len(runs))
+            show((f"{before}-- {run.meta.short_id}, {number} of {len(runs)}, {run.status} --\n",))
+        code = _show(engine, run.run_id, name, follow=follow and number == len(runs))
     return code
 
 
@@ -178,8 +178,8 @@ class _LogFile:
 
     def whole(self) -> list[bytes]:
         lines = list(self._tail.lines())
-        rest = self._rest()
-        return [*lines, rest] if rest else lines
+        last_line = self._rest()
+        return [*lines, last_line] if last_line else lines
 
     def new(self) -> Iterator[bytes]:
         """Yield the complete lines since the last call, in blocks."""
@@ -188,8 +188,8 @@ class _LogFile:
 
     def rest(self) -> Iterator[bytes]:
         """Yield the text after the last newline, for a file that does not grow any more."""
-        if rest := self._rest():
-            yield rest + b"\n"
+        if last_line := self._rest():
+            yield last_line + b"\n"
 
     def _rest(self) -> bytes:
         return LineFile(self.path).line_at(self._tail.offset)
@@ -293,17 +293,19 @@ def chain(run: RunSnapshot, runs: Iterable[RunSnapshot]) -> tuple[RunSnapshot, .
     ids = _ids(run)
     if not ids or run.foreign:
         return (run,)
-    left = {
-        other.run_id: other
-        for other in runs
-        if not other.foreign and other.meta.agent == run.meta.agent and other.run_id != run.run_id
+    candidates = {
+        candidate.run_id: candidate
+        for candidate in runs
+        if not candidate.foreign and candidate.meta.agent == run.meta.agent and candidate.run_id != run.run_id
     }
-    found = {run.run_id: run}
-    while linked := [other for other in left.values() if not ids.isdisjoint(_ids(other))]:
-        for other in linked:
-            found[other.run_id] = left.pop(other.run_id)
-            ids |= _ids(other)
-    return tuple(sorted(found.values(), key=lambda one: (one.run_id[:15], one.meta.created_at, one.run_id)))
+    members = {run.run_id: run}
+    while linked := [candidate for candidate in candidates.values() if not ids.isdisjoint(_ids(candidate))]:
+        for candidate in linked:
+            members[candidate.run_id] = candidates.pop(candidate.run_id)
+            ids |= _ids(candidate)
+    return tuple(
+        sorted(members.values(), key=lambda member: (member.run_id[:15], member.meta.created_at, member.run_id))
+    )
 
 
 def _ids(run: RunSnapshot) -> set[str]:

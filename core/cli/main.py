@@ -134,7 +134,9 @@ class CommandGroup(PageCommand, click.Group):
         from click.shell_completion import CompletionItem
 
         named = [
-            CompletionItem(name, help=about) for name, (_, about) in self.table.items() if name.startswith(incomplete)
+            CompletionItem(name, help=help_line)
+            for name, (_, help_line) in self.table.items()
+            if name.startswith(incomplete)
         ]
         return [*named, *click.Command.shell_complete(self, ctx, incomplete)]
 
@@ -167,12 +169,14 @@ class CommandGroup(PageCommand, click.Group):
         width = max(len(name) for rows in sections.values() for name, _ in rows)
         for title, rows in sections.items():
             with formatter.section(title):
-                formatter.write_dl([(name.ljust(width), about) for name, about in rows])
+                formatter.write_dl([(name.ljust(width), help_line) for name, help_line in rows])
 
     def sections(self, ctx: click.Context, *, lists_all: bool) -> dict[str, list[tuple[str, str]]]:
         """Return the listed commands by title, each with its line of help."""
         return {
-            title: [(name, about) for name, (_, about) in group.items() if lists_all or name not in self.unlisted]
+            title: [
+                (name, help_line) for name, (_, help_line) in group.items() if lists_all or name not in self.unlisted
+            ]
             for title, group in self.groups.items()
         }
 
@@ -191,8 +195,10 @@ class DeckGroup(CommandGroup):
             group = self.get_command(ctx, name)
             if isinstance(group, CommandGroup):
                 rows = listed[title]
-                place = [row for row, _ in rows].index(name) + 1
-                rows[place:place] = [(f"{name} {inner}", about) for inner, (_, about) in group.table.items()]
+                position = [row for row, _ in rows].index(name) + 1
+                rows[position:position] = [
+                    (f"{name} {inner}", help_line) for inner, (_, help_line) in group.table.items()
+                ]
         return listed
 
 

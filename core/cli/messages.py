@@ -163,7 +163,7 @@ def reply(words: tuple[str, ...], for_run: bool, asked: str, read: str, word: st
     If several people answer, the first reply counts. The exit code is 1 if the reply was refused, 3 if it came too
     late, 124 if the run did not react in time.
     """
-    ref, request_id, said = _reply_words(words)
+    ref, request_id, answer = _reply_words(words)
     if asked and request_id:
         raise UsageError("REQUEST is given twice", where="--request", hint="use only one of them")
     request_id = request_id or asked
@@ -171,9 +171,9 @@ def reply(words: tuple[str, ...], for_run: bool, asked: str, read: str, word: st
     (run_id,) = engine.find((ref,))
     (run,) = engine.snapshots((run_id,)) or (None,)
     request = open_request(run, request_id) if run is not None and run.requests else None
-    verdict, text = _verdict(request, said, for_run=for_run, word=word)
-    if run and request and not request_id and _needs_request(request, said):
-        _confirm(run, request, said, for_run=for_run)
+    verdict, text = _verdict(request, answer, for_run=for_run, word=word)
+    if run and request and not request_id and _needs_request(request, answer):
+        _confirm(run, request, answer, for_run=for_run)
     if request and not read:
         read = request_hash(run_id, request)
     name = f"{run_id[-6:]} {request.id if request else request_id}".rstrip()
@@ -194,10 +194,10 @@ _DONE = {
 
 def _reply_words(words: Sequence[str]) -> tuple[str, str, str]:
     match words:
-        case [ref, said]:
-            return ref, "", said
-        case [ref, request_id, said]:
-            return ref, request_id, said
+        case [ref, text]:
+            return ref, "", text
+        case [ref, request_id, text]:
+            return ref, request_id, text
         case [] | [_]:
             hint = "use subdeck reply RUN allow, deny, or the answer in quotes"
             raise UsageError("RUN or the reply is missing", where="reply", hint=hint)
@@ -209,47 +209,47 @@ def _reply_words(words: Sequence[str]) -> tuple[str, str, str]:
             )
 
 
-def _verdict(request: Request | None, said: str, *, for_run: bool, word: str) -> tuple[Verdict, str]:
+def _verdict(request: Request | None, answer: str, *, for_run: bool, word: str) -> tuple[Verdict, str]:
     """Return what is meant, and the text that goes with it. Raises UsageError."""
     is_for_leave = request is None or request.kind is RequestKind.PERMISSION
-    is_allowed = said == ALLOW and is_for_leave
+    is_allowed = answer == ALLOW and is_for_leave
     if for_run and not is_allowed:
         raise UsageError("--run requires allow", where="--run", hint="remove it")
-    if word and said != DENY:
+    if word and answer != DENY:
         raise UsageError("--word requires deny", where="--word", hint="give the answer as the reply itself")
     if is_allowed:
         return (Verdict.ALLOW_RUN if for_run else Verdict.ALLOW), ""
-    if said == DENY:
+    if answer == DENY:
         return Verdict.DENY, word
-    return Verdict.REPLY, read_stdin("reply") if said == "-" else said
+    return Verdict.REPLY, read_stdin("reply") if answer == "-" else answer
 
 
-def _needs_request(request: Request, said: str) -> bool:
+def _needs_request(request: Request, answer: str) -> bool:
     """Whether a reply means nothing without the request that it answers: leave, or the number of a choice."""
-    return (said == ALLOW and request.kind is RequestKind.PERMISSION) or (
-        bool(request.choices) and said not in request.choices and said.strip().isdecimal()
+    return (answer == ALLOW and request.kind is RequestKind.PERMISSION) or (
+        bool(request.choices) and answer not in request.choices and answer.strip().isdecimal()
     )
 
 
-def _confirm(run: RunSnapshot, request: Request, said: str, *, for_run: bool) -> None:
+def _confirm(run: RunSnapshot, request: Request, answer: str, *, for_run: bool) -> None:
     """Show a request and ask whether the reply is for it. Raises UsageError without a terminal."""
     if is_json() or not (is_terminal(sys.stdin) and is_terminal(sys.stdout)):
-        words = f"{'--run ' if for_run else ''}{said.strip()}"
+        words = f"{'--run ' if for_run else ''}{answer.strip()}"
         raise UsageError(
             "the reply does not name its request",
             where=f"{run.meta.short_id} {request.id}",
             hint=f"read it with subdeck requests {run.meta.short_id}, then run {reply_command(run, request)} {words}",
         )
     say(_block(run, request))
-    question = "Allow it in this run?" if for_run else "Allow it?" if said == ALLOW else f"Reply {said.strip()}?"
+    question = "Allow it in this run?" if for_run else "Allow it?" if answer == ALLOW else f"Reply {answer.strip()}?"
     if not click.confirm(question, default=False):
         raise UsageError("not confirmed: nothing was sent", where=f"{run.meta.short_id} {request.id}")
 
 
 def _block(run: RunSnapshot, request: Request) -> str:
     head = f"{run.meta.short_id} {request.id}  {one_line(run.meta.title, 80)}, {_waits(request)}"
-    place = place_in_worktree(request, run.meta.cwd) or visible_name(run.meta.cwd)
-    cwd = "" if request.cwd or not (request.command or request.paths) else f"\n  in {place}"
+    directory = place_in_worktree(request, run.meta.cwd) or visible_name(run.meta.cwd)
+    cwd = "" if request.cwd or not (request.command or request.paths) else f"\n  in {directory}"
     return f"{head}\n{request_text(request, run.meta.cwd)}{cwd}\n{how_to_reply(run, request)}{_denied(run, request)}"
 
 
@@ -258,8 +258,8 @@ def _denied(run: RunSnapshot, request: Request) -> str:
     since, timeout = moment(request.ts), run.meta.answer_timeout
     if since is None or timeout is None:
         return ""
-    left = timeout - (datetime.now(UTC) - since).total_seconds()
-    return f"; denied in {clock(left)} without an answer"
+    seconds_left = timeout - (datetime.now(UTC) - since).total_seconds()
+    return f"; denied in {clock(seconds_left)} without an answer"
 
 
 def _waits(request: Request) -> str:

@@ -116,12 +116,12 @@ def _choose(engine: Engine, run_id: str) -> None:
         return
     say(f"{run.meta.short_id} was returned. Press Enter to finish it here, or type a message to continue.")
     try:
-        said = input("> ").strip()
+        text = input("> ").strip()
     except (EOFError, KeyboardInterrupt):
         note(f"it needs input: subdeck reply {run.meta.short_id} 1|2, or subdeck send {run.meta.short_id} TEXT")
         return
-    if said:
-        engine.send(run_id, said)
+    if text:
+        engine.send(run_id, text)
         say(f"{run.meta.short_id} continues")
     else:
         engine.reply(run_id, "", Verdict.REPLY, FINISH_HERE)

@@ -15,7 +15,7 @@ from ..launch.preview import check_preset
 from ..paths import agent_dir
 from ..presets.file import Preset
 from ..presets.recognition import recognised_form
-from ..presets.sources import FORMS, form_and_agent, form_of, project_place
+from ..presets.sources import FORMS, form_and_agent, form_of, project_directory
 from ..presets.write import place_copy
 from ..run.model import PresetSource
 from ..text.plain import one_line
@@ -62,7 +62,7 @@ def import_(file: str, name: str | None, for_all: bool, form: str | None, agent:
     path = os.path.abspath(os.path.expanduser(file))
     preset = _read(path, form, agent, engine)
     workspace = engine.workspace
-    directory = os.path.join(agent_dir(), "subagents") if for_all else project_place(workspace)
+    directory = os.path.join(agent_dir(), "subagents") if for_all else project_directory(workspace)
     written = place_copy(preset, preset.name if name is None else name, directory)
     source = PresetSource.GLOBAL if for_all else PresetSource.PROJECT
     checked = check_preset(read_content(written), workspace, directory, source, written)
@@ -83,8 +83,8 @@ def _read(path: str, form: str | None, agent: str, engine: Engine) -> Preset:
     """Read the file as a preset. Raises PresetError."""
     try:
         text = read_text(path)
-        wanted = PresetDir(path, agent, form or recognised_form(path, text))
-        preset = form_of(wanted.form).parse(text, path, form_and_agent(wanted, engine.settings)[1])
+        preset_dir = PresetDir(path, agent, form or recognised_form(path, text))
+        preset = form_of(preset_dir.form).parse(text, path, form_and_agent(preset_dir, engine.settings)[1])
     except FileNotFoundError:
         raise PresetError("the file does not exist", where=one_line(path)) from None
     except ContentError as error:

@@ -110,10 +110,10 @@ def events(ref: str | None, entries: str) -> Annotated[None, Emission]:
 
 def _line(emission: Emission) -> str:
     details = emission.payload["details"]
-    said = _decided(emission) or details.get("activity") or details.get("error") or details["description"]
+    summary = _decided(emission) or details.get("activity") or details.get("error") or details["description"]
     name = emission.channel.removeprefix("subagents:")
     preset = readable_preset(details["subagentType"])
-    return one_line(f"{name} {details['agentId'][-6:]} {preset} {details['status']} {said}", 400)
+    return one_line(f"{name} {details['agentId'][-6:]} {preset} {details['status']} {summary}", 400)
 
 
 def _decided(emission: Emission) -> str:
@@ -175,10 +175,10 @@ def _call(name: str) -> int:
         try:
             asked = read_line(_Call)
             answers = _Answers(canceller)
-            about: dict[str, Any] = structs.asdict(asked.parent)
-            about["session"] = session_name(asked.parent.session)
+            parent_fields: dict[str, Any] = structs.asdict(asked.parent)
+            parent_fields["session"] = session_name(asked.parent.session)
             resolve = answers.resolve if asked.resolves else None
-            parent = Parent(**about, kind=LauncherKind.PI, models=asked.models, resolve=resolve)
+            parent = Parent(**parent_fields, kind=LauncherKind.PI, models=asked.models, resolve=resolve)
             engine = Engine.open(asked.cwd, session=parent.session, kind=parent.kind)
         except (SubdeckError, OSError) as error:
             answer = rejection([tool_error(error)])
@@ -218,7 +218,7 @@ class _Answers:
     """Reads stdin after its first line: the parent's answers about models, until the parent has gone."""
 
     def __init__(self, canceller: Canceller) -> None:
-        self._rest = b""
+        self._partial_line = b""
         self._by_id: dict[int, Resolved] = {}
         self._asked = 0
         canceller.listen(self._read)
@@ -238,7 +238,7 @@ class _Answers:
             block = os.read(0, 64 * 1024)
         except OSError:
             block = b""
-        *lines, self._rest = (self._rest + block).split(b"\n")
+        *lines, self._partial_line = (self._partial_line + block).split(b"\n")
         for line in lines:
             try:
                 answer = decode(line, _Answer)

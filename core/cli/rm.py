@@ -230,9 +230,9 @@ def _remove(engine: Engine, refs: Sequence[str], *, purge: bool, undo: bool, yes
         unmerged = engine.unmerged(run_ids)
         _give_up(engine, run_ids, yes=yes)
         done, verb = engine.delete(run_ids), "deleted"
-    unmerged = tuple(one for one in unmerged if one.run_id in done)
+    unmerged = tuple(work for work in unmerged if work.run_id in done)
     works = tuple(
-        UnmergedWork(one.run_id, one.worktree.record.branch, one.worktree.path, one.words) for one in unmerged
+        UnmergedWork(work.run_id, work.worktree.record.branch, work.worktree.path, work.words) for work in unmerged
     )
     text: list[Piece] = []
     for run_id in done:
@@ -241,7 +241,8 @@ def _remove(engine: Engine, refs: Sequence[str], *, purge: bool, undo: bool, yes
         if agent := kept.get(run_id):
             text.append(Note(f"{one_line(agent, 64)} keeps its conversation"))
     text += [
-        Note(f"! {one.run_id[-6:]} has unmerged changes, kept until the run is purged: {one.words}") for one in unmerged
+        Note(f"! {work.run_id[-6:]} has unmerged changes, kept until the run is purged: {work.words}")
+        for work in unmerged
     ]
     if purge and not refs:
         text.append("runs deleted more than a day ago are purged")
@@ -257,9 +258,9 @@ def _purge(engine: Engine, refs: Sequence[str], *, yes: bool) -> tuple[str, ...]
     run_ids = tuple(dict.fromkeys(_anywhere(engine, ref) for ref in refs))
     if not yes and (unmerged := engine.unmerged(run_ids)):
         _check_agreed(unmerged)
-    standing = {run.run_id for run in engine.snapshots(run_ids)}
-    _give_up(engine, standing, yes=yes)
-    engine.delete((run_id for run_id in run_ids if run_id in standing), for_good=True)
+    existing = {run.run_id for run in engine.snapshots(run_ids)}
+    _give_up(engine, existing, yes=yes)
+    engine.delete((run_id for run_id in run_ids if run_id in existing), for_good=True)
     engine.purge(run_ids)
     return run_ids
 
@@ -281,7 +282,7 @@ def _give_up(engine: Engine, run_ids: Iterable[str], *, yes: bool) -> None:
 
 def _check_agreed(unmerged: Sequence[Unmerged]) -> None:
     """Ask whether unmerged work may be lost. Raises UsageError if the user cannot be asked, Abort after a no."""
-    lines = [f"{one.run_id[-6:]} has unmerged changes: {one.words}" for one in unmerged]
+    lines = [f"{work.run_id[-6:]} has unmerged changes: {work.words}" for work in unmerged]
     if is_json() or not is_terminal(sys.stdin):
         raise UsageError(
             lines[0], where="rm", hint="merge or apply the changes first, or add --yes to delete them permanently"
@@ -334,13 +335,13 @@ def _clean(
     preface(_summary(stock, selection, purge, at_risk))
     unborn = 0 if dry_run or not purge else remove_unborn(engine.project, SURELY_S)
     moved: tuple[str, ...] = ()
-    left: tuple[tuple[str, str], ...] = ()
+    not_deleted: tuple[tuple[str, str], ...] = ()
     if selection.going and not dry_run:
         if not (yes or _agreed(purge)):
             note("nothing was deleted")
             return 0
         cleaned = deletion.clean(engine.project, selection.run_ids, for_good=purge)
-        moved, left = cleaned.moved, cleaned.left
+        moved, not_deleted = cleaned.moved, cleaned.left
     document = Cleaned(
         rule=Rule(rule.days, rule.keep, rule.max_mb),
         dry_run=dry_run,
@@ -355,7 +356,7 @@ def _clean(
         unmerged=selection.unmerged,
         moved=moved,
         unborn=unborn,
-        left=tuple(NotDeleted(run_id, why) for run_id, why in left),
+        left=tuple(NotDeleted(run_id, why) for run_id, why in not_deleted),
     )
     return Output(document, _text(document))
 

@@ -49,8 +49,8 @@ def list_text(engine: Engine, runs: Sequence[RunSnapshot], *, show_all: bool) ->
     yield f"\n{totals(runs)}{more}"
     if any(map(describe.is_held, runs)):
         yield f"{describe.QUEUE_HELD}."
-    if (standing := engine.standing()) and standing.words:
-        yield standing.words
+    if (spending := engine.limited_spending()) and spending.words:
+        yield spending.words
 
 
 def rows(runs: Sequence[RunSnapshot]) -> list[str]:

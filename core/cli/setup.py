@@ -39,10 +39,10 @@ class Report(Document, frozen=True):
 def doctor() -> Output[Report]:
     """Check everything that subdeck needs, without changing anything.
 
-    Problems and warnings come first, then one line with the verdict, then everything that works.
+    Problems and warnings come first, then a summary in one line, then everything that works.
     The exit code is 2 if a settings file is invalid, 1 if another problem stops runs from starting here, otherwise 0.
     """
-    from ..doctor import SYMBOLS, State as CheckState, examine, verdict, worst_first
+    from ..doctor import SYMBOLS, State as CheckState, examine, summary, worst_first
 
     checks = examine()
     broken = [check.name for check in checks if check.state is CheckState.PROBLEM]
@@ -53,7 +53,7 @@ def doctor() -> Output[Report]:
         for check in worst_first(checks):
             if check.state is CheckState.OK and not is_summed_up:
                 is_summed_up = True
-                yield verdict(checks)
+                yield summary(checks)
             yield f"{SYMBOLS[check.state]} {check.state:<8} {check.name:<9} {one_line(check.detail)}"
             if check.fix:
                 yield f"{'':<21}→ {one_line(check.fix)}"

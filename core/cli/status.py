@@ -35,7 +35,7 @@ from .output import TIMED_OUT, Output, Piece, note, worst
 from .run_list import list_text, listed, rows, totals
 
 if TYPE_CHECKING:
-    from ..budget.allowance import Standing
+    from ..budget.allowance import DaySpending
     from ..project.follower import Update
 
 
@@ -125,7 +125,7 @@ class Status(Document, frozen=True):
     """The listed runs."""
 
     counts: Counts
-    spending: Standing
+    spending: DaySpending
     """Today's costs."""
     runs: tuple[RunDocument, ...]
 
@@ -190,12 +190,12 @@ def wait(refs: tuple[str, ...], timeout: float | None, strict: bool) -> Output[W
 
     asking = Asking()
 
-    is_told = False
+    is_reported = False
 
     def tell(update: Update) -> None:
-        nonlocal is_told
-        if not is_told and any(map(describe.is_held, update.runs)):
-            is_told = True
+        nonlocal is_reported
+        if not is_reported and any(map(describe.is_held, update.runs)):
+            is_reported = True
             note(f"{describe.QUEUE_HELD}.")
         for waits, reply in asking.new(update.runs):
             note(f"{waits}\n  {reply}")
@@ -230,8 +230,8 @@ def _why_line(engine: Engine, run: RunSnapshot, result: RunResult | None) -> str
     """Return why a run is not done, or its result."""
     from ..project.diagnosis import DiagnosisReader, Evidence, explain  # a list of runs does not need it
 
-    is_known = run.has_ended and not run.foreign
-    evidence = Evidence(result=result) if is_known else DiagnosisReader(engine.project, run.run_id).read(run)
+    has_trusted_result = run.has_ended and not run.foreign
+    evidence = Evidence(result=result) if has_trusted_result else DiagnosisReader(engine.project, run.run_id).read(run)
     return explain(run, evidence, datetime.now(UTC))
 
 

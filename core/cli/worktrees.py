@@ -85,45 +85,49 @@ def worktrees(
     engine = Engine.open()
     if repair:
         # A worktree whose project was moved is listed below its former directory.
-        found = _chosen(list(kept.listed(None)), refs)
-        found = [kept.repair(engine.project, worktree) for worktree in found]
+        chosen = _chosen(list(kept.listed(None)), refs)
+        chosen = [kept.repair(engine.project, worktree) for worktree in chosen]
     else:
-        found = _chosen(list(kept.listed(None if everywhere or remove else engine.project)), refs)
+        chosen = _chosen(list(kept.listed(None if everywhere or remove else engine.project)), refs)
     if remove:
-        _check_agreed(found, yes=yes)
-        found = _remove(found)
+        _check_agreed(chosen, yes=yes)
+        removed = _remove(chosen)
         gone = (
             f"{worktree.run_id[-6:]} removed, with the branch {one_line(worktree.record.branch, 60)}"
-            for worktree in found
+            for worktree in removed
         )
-        return Output(RemovedWorktrees(tuple(map(_row, found))), gone)
-    return Output(Worktrees(tuple(map(_row, found))), _text(engine, found))
+        return Output(RemovedWorktrees(tuple(map(_row, removed))), gone)
+    return Output(Worktrees(tuple(map(_row, chosen))), _text(engine, chosen))
 
 
-def _text(engine: Engine, found: Sequence[Worktree]) -> Iterator[Piece]:
-    yield from _listed(found)
+def _text(engine: Engine, chosen: Sequence[Worktree]) -> Iterator[Piece]:
+    yield from _listed(chosen)
     sizes = discarded_sizes(engine.project)
     if discarded := discarded_words(len(sizes), sum(sizes)):
         yield discarded
-    if left := kept.left_in_repository(engine.project):
+    if gone := kept.left_in_repository(engine.project):
         yield (
-            f"git still lists {len(left)} of subdeck that no longer exist; run git worktree prune to remove the entries"
+            f"git still lists {len(gone)} of subdeck that no longer exist; run git worktree prune to remove the entries"
         )
 
 
-def _chosen(found: Sequence[Worktree], refs: Iterable[str]) -> list[Worktree]:
+def _chosen(candidates: Sequence[Worktree], refs: Iterable[str]) -> list[Worktree]:
     """Return the worktrees of the named runs, or all if no run is named. Raises UnknownRun."""
     chosen: dict[str, Worktree] = {}
     for ref in refs:
-        matching = [one for one in found if one.run_id.startswith(ref) or one.run_id[-6:].startswith(ref)]
+        matching = [
+            worktree
+            for worktree in candidates
+            if worktree.run_id.startswith(ref) or worktree.run_id[-6:].startswith(ref)
+        ]
         if len(matching) != 1:
             what = f'{"several worktrees" if matching else "no worktree"} of a run that matches "{one_line(ref, 40)}"'
             raise UnknownRun(what, where="worktrees", hint="subdeck worktrees --all lists them")
         chosen[matching[0].run_id] = matching[0]
-    return list(chosen.values()) if chosen else list(found)
+    return list(chosen.values()) if chosen else list(candidates)
 
 
-def _check_agreed(found: Sequence[Worktree], *, yes: bool) -> None:
+def _check_agreed(chosen: Sequence[Worktree], *, yes: bool) -> None:
     """Ask for confirmation. Raises UsageError if the user cannot be asked, Abort after a no."""
     if yes:
         return
@@ -131,13 +135,13 @@ def _check_agreed(found: Sequence[Worktree], *, yes: bool) -> None:
         what = "confirmation needed but stdin is not a terminal"
         hint = "check them (subdeck worktrees), then add --yes"
         raise UsageError(what, where="worktrees", hint=hint, code="usage.confirmation_required")
-    show(_listed(found))
+    show(_listed(chosen))
     click.confirm("Delete them permanently, with all files in them?", default=False, abort=True)
 
 
-def _remove(found: Iterable[Worktree]) -> list[Worktree]:
+def _remove(chosen: Iterable[Worktree]) -> list[Worktree]:
     removed: list[Worktree] = []
-    for worktree in found:
+    for worktree in chosen:
         try:
             kept.remove(worktree)
         except SubdeckError as error:
@@ -147,7 +151,7 @@ def _remove(found: Iterable[Worktree]) -> list[Worktree]:
     return removed
 
 
-def _listed(found: Sequence[Worktree]) -> Iterator[Piece]:
+def _listed(chosen: Sequence[Worktree]) -> Iterator[Piece]:
     rows = [
         (
             worktree.run_id[-6:],
@@ -156,10 +160,10 @@ def _listed(found: Sequence[Worktree]) -> Iterator[Piece]:
             size_text(worktree.size),
             RUNS.get(worktree.run, str(worktree.run)),
         )
-        for worktree in found
+        for worktree in chosen
     ]
     lines = table(COLUMNS, rows, terminal_width())
-    for line, worktree in zip(lines, found, strict=True):
+    for line, worktree in zip(lines, chosen, strict=True):
         yield line
         away = worktree.record.away
         yield f"        {f'only a branch: the run worked on {one_line(away, 64)}' if away else one_line(worktree.path)}"
@@ -167,10 +171,10 @@ def _listed(found: Sequence[Worktree]) -> Iterator[Piece]:
             yield f"        ! {worktree.state.trouble}"
         if worktree.state.advice:
             yield f"          {worktree.state.advice}"
-    if not found:
+    if not chosen:
         yield "No worktrees."
-    elif len(found) > 1:
-        yield f"{len(found)} worktrees, {size_text(sum(worktree.size for worktree in found))}"
+    elif len(chosen) > 1:
+        yield f"{len(chosen)} worktrees, {size_text(sum(worktree.size for worktree in chosen))}"
 
 
 def _row(worktree: Worktree) -> WorktreeRow:

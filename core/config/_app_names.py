@@ -34,7 +34,7 @@ def column_names() -> tuple[str, ...]:
 
 def column(text: str) -> str:
     """Return a column's name. Raises ContentError."""
-    return _known("column", text.strip(), column_names())
+    return _checked("column", text.strip(), column_names())
 
 
 def columns(names: Sequence[str]) -> tuple[str, ...]:
@@ -47,14 +47,14 @@ def columns(names: Sequence[str]) -> tuple[str, ...]:
 
 def theme(text: str) -> str:
     """Return a theme's name. Raises ContentError."""
-    return _known("theme", text.strip(), THEMES)
+    return _checked("theme", text.strip(), THEMES)
 
 
 def action(text: str) -> str:
     """Return an action's name. Raises ContentError."""
     from ._action_names import ACTIONS  # not needed by files without keys
 
-    return _known("action", text.strip(), ACTIONS)
+    return _checked("action", text.strip(), ACTIONS)
 
 
 def keys(text: str) -> str:
@@ -81,7 +81,7 @@ def _is_key_name(name: str) -> bool:
     return True
 
 
-def _known(kind: str, name: str, names: Sequence[str]) -> str:
+def _checked(kind: str, name: str, names: Sequence[str]) -> str:
     if name in names:
         return name
     hint = nearest(name, names, count=1) or f"known: {', '.join(names[:40])}"

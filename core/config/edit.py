@@ -79,7 +79,7 @@ def _inserted(text: str, node: Node | None, section: str, entry: str) -> str | N
         if first > at:
             indent = lines[first][: len(lines[first]) - len(lines[first].lstrip())]
             return "\n".join([*lines[:first], indent + entry, *lines[first:]])
-        lines[at] = re.sub(r"^([^{]*\{)", lambda found: f"{found[1]}{entry}, ", lines[at], count=1)
+        lines[at] = re.sub(r"^([^{]*\{)", lambda match: f"{match[1]}{entry}, ", lines[at], count=1)
         return "\n".join(lines)
     # An empty section: `roles:`, `roles: ~`, `roles: {}`.
     head = re.match(rf"""(["']?{re.escape(section)}["']?\s*:)(?:\s*(?:~|null|\{{\s*\}}))?(\s+#.*)?\s*$""", lines[at])

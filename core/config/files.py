@@ -47,8 +47,8 @@ def _keys(struct: type[Struct], prefix: str = "") -> Iterator[tuple[str, Key]]:
         elif hasattr(hint, "__metadata__"):
             *notes, setting = hint.__metadata__
             kind = without_none(get_args(hint)[0])
-            place = prefix + name
-            yield setting.key or place, Key(Annotated[kind, *notes] if notes else kind, setting, place)
+            attribute = prefix + name
+            yield setting.key or attribute, Key(Annotated[kind, *notes] if notes else kind, setting, attribute)
 
 
 KEYS: dict[str, Key] = dict(_keys(Settings))
@@ -76,7 +76,7 @@ APP_ONLY = frozenset(("app.theme", "app.columns", "app.keys", "app.commands"))
 """Keys that only the app reads: it uses their defaults if their values are wrong."""
 
 
-class Entry(Struct, frozen=True):
+class SettingEntry(Struct, frozen=True):
     """A value in a settings file."""
 
     key: str
@@ -88,7 +88,7 @@ class Entry(Struct, frozen=True):
     """Why there is no value; only for keys in `APP_ONLY`."""
 
 
-def _read_file(path: str) -> dict[str, Entry]:
+def _read_file(path: str) -> dict[str, SettingEntry]:
     try:
         return {entry.key: entry for entry in read_entries(parse_settings(read_text(path)))}
     except FileNotFoundError:
@@ -116,7 +116,7 @@ def trusted_directories() -> tuple[str, ...]:
     return entry.value if entry else ()
 
 
-def read_entries(fields: Fields) -> Iterator[Entry]:
+def read_entries(fields: Fields) -> Iterator[SettingEntry]:
     """Read all values that are set, in any spelling; blank ones are absent. Raises ContentError."""
     for item in _items(fields):
         if isinstance(item, ContentError):
@@ -124,9 +124,9 @@ def read_entries(fields: Fields) -> Iterator[Entry]:
         yield item
 
 
-def _items(fields: Fields) -> Iterator[Entry | ContentError]:
+def _items(fields: Fields) -> Iterator[SettingEntry | ContentError]:
     """Yield the values and the errors of a file in its order."""
-    earlier: dict[str, Entry] = {}
+    earlier: dict[str, SettingEntry] = {}
     for written, node in _written(fields):
         key = OLD_NAMES.get(written, written)
         if isinstance(node, ContentError):
@@ -136,11 +136,13 @@ def _items(fields: Fields) -> Iterator[Entry | ContentError]:
         elif is_blank(node):
             continue
         elif other := earlier.get(key):
-            first, second = sorted((other, Entry(key, written, None, node.line)), key=lambda each: each.written == key)
+            first, second = sorted(
+                (other, SettingEntry(key, written, None, node.line)), key=lambda each: each.written == key
+            )
             yield repeated(first.written, first.line, second.written, second.line, key)
         else:
             item = _entry(key, node, written)
-            earlier[key] = item if isinstance(item, Entry) else Entry(key, written, None, node.line)
+            earlier[key] = item if isinstance(item, SettingEntry) else SettingEntry(key, written, None, node.line)
             yield item
 
 
@@ -157,11 +159,11 @@ def _written(fields: Fields) -> Iterator[tuple[str, Node | ContentError]]:
             yield name, unexpected(name, f"keys below it ({', '.join(_members(name))})", node)
 
 
-def _entry(key: str, node: Node, written: str) -> Entry | ContentError:
+def _entry(key: str, node: Node, written: str) -> SettingEntry | ContentError:
     try:
-        return Entry(key, written, read_value(written, KEYS[key].kind, node), node.line)
+        return SettingEntry(key, written, read_value(written, KEYS[key].kind, node), node.line)
     except ContentError as fault:
-        return Entry(key, written, None, node.line, fault) if key in APP_ONLY else fault
+        return SettingEntry(key, written, None, node.line, fault) if key in APP_ONLY else fault
 
 
 def _members(group: str) -> tuple[str, ...]:
@@ -190,8 +192,8 @@ def place_in_file(key: str) -> str:
         return path
     setting = next((name for name in KEYS if f"{key}.".startswith(f"{name}.")), key)
     spellings = (setting, *(KEYS[setting].old_names if setting in KEYS else ()))
-    places = (_nearest(fields, name + key.removeprefix(setting)) for name in spellings)
-    _, line = min(places, key=lambda place: (place[0], not place[1]))
+    positions = (_nearest(fields, name + key.removeprefix(setting)) for name in spellings)
+    _, line = min(positions, key=lambda position: (position[0], not position[1]))
     return f"{path}:{line}" if line else path
 
 
@@ -228,11 +230,11 @@ def merged_settings(project: Project) -> Settings:
 
 def read_both(project: Project) -> Reading:
     """Read and merge both files, and collect every error in them."""
-    user, own = _File(user_settings_file()), _File(project.settings_file)
-    values = {key: entry.value for key, entry in user.entries.items() if entry.fault is None}
+    user_file, project_file = _File(user_settings_file()), _File(project.settings_file)
+    values = {key: entry.value for key, entry in user_file.entries.items() if entry.fault is None}
     faults = tuple(
-        SettingFault(entry.fault.what, entry.fault.within(user.path), entry.fault.hint, key)
-        for key, entry in user.entries.items()
+        SettingFault(entry.fault.what, entry.fault.within(user_file.path), entry.fault.hint, key)
+        for key, entry in user_file.entries.items()
         if entry.fault is not None
     )
     if "preset_dirs" in values:
@@ -240,18 +242,18 @@ def read_both(project: Project) -> Reading:
             values["preset_dirs"], lambda named: _absolute(project, os.path.expanduser(named))
         )
     notices: list[str] = []
-    for entry in own.entries.values():
+    for entry in project_file.entries.values():
         try:
-            _merge(project, own, entry, values, notices)
+            _merge(project, project_file, entry, values, notices)
         except ContentError as error:
-            own.add(error)
+            project_file.add(error)
     settings = _built(values, tuple(notices), faults)
     known = ("auto", *KINDS, *settings.agents)
     if settings.agent not in known:
         hint = nearest(settings.agent, known, cutoff=0.5) or 'add it under "agents", with its command'
-        line = user.entries["agent"].line
-        user.add(ContentError(f'agent: "{settings.agent}" is not configured', line=line, hint=hint))
-    return Reading(settings, (*user.errors, *own.errors))
+        line = user_file.entries["agent"].line
+        user_file.add(ContentError(f'agent: "{settings.agent}" is not configured', line=line, hint=hint))
+    return Reading(settings, (*user_file.errors, *project_file.errors))
 
 
 class _File:
@@ -259,7 +261,7 @@ class _File:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self.entries: dict[str, Entry] = {}
+        self.entries: dict[str, SettingEntry] = {}
         """By key."""
         self._faults: list[ContentError] = []
         try:
@@ -283,7 +285,7 @@ class _File:
         return [SettingsError(fault.what, where=fault.within(self.path), hint=fault.hint) for fault in faults]
 
 
-def _merge(project: Project, file: _File, entry: Entry, values: dict[str, Any], notices: list[str]) -> None:
+def _merge(project: Project, file: _File, entry: SettingEntry, values: dict[str, Any], notices: list[str]) -> None:
     """Add a value of the project's file to the user's. Raises ContentError if the project may not set it."""
     key, value = entry.key, entry.value
     may = KEYS[key].setting.project
@@ -329,12 +331,12 @@ def _inside(project: Project, named: str, line: int) -> str:
     return _absolute(project, named)
 
 
-def _added(key: str, users: Any, own: Any) -> Any:
+def _added(key: str, of_user: Any, of_project: Any) -> Any:
     """Combine the project's list or names with the user's (None for none)."""
-    if isinstance(own, dict):
-        named: dict[str, Any] = {**(users or {}), **own}
+    if isinstance(of_project, dict):
+        named: dict[str, Any] = {**(of_user or {}), **of_project}
         return named
-    first, second = (users or (), own) if key == "models" else (own, users or ())
+    first, second = (of_user or (), of_project) if key == "models" else (of_project, of_user or ())
     return tuple(dict.fromkeys((*first, *second)))
 
 
@@ -344,7 +346,7 @@ def _built(values: Mapping[str, Any], notices: tuple[str, ...] = (), faults: tup
     for key, value in values.items():
         struct, _, name = KEYS[key].place.rpartition(".")
         (members.setdefault(struct, {}) if struct else tops)[name] = value
-    tops |= {struct: Settings.__annotations__[struct](**own) for struct, own in members.items()}
+    tops |= {struct: Settings.__annotations__[struct](**fields) for struct, fields in members.items()}
     return Settings(**tops, notices=notices, faults=faults)
 
 

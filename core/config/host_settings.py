@@ -103,10 +103,10 @@ _UNITS = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 24 * 3600}
 
 
 def _seconds(text: str) -> float:
-    found = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)\s*([smhd]?)", text.strip())
-    if found is None:
+    match = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)\s*([smhd]?)", text.strip())
+    if match is None:
         raise ValueError
-    return float(found[1]) * _UNITS[found[2]]
+    return float(match[1]) * _UNITS[match[2]]
 
 
 def _lease(text: str) -> float:

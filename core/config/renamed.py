@@ -26,11 +26,11 @@ def with_new_names(fields: Fields, renamed: Mapping[str, str]) -> tuple[Fields, 
     for old, new in renamed.items():
         if old not in pairs:
             continue
-        node, other = pairs.pop(old), pairs.get(new)
+        node, new_node = pairs.pop(old), pairs.get(new)
         if is_blank(node):
             continue
-        if other is not None and not is_blank(other):
-            raise repeated(old, node.line, new, other.line, new)
+        if new_node is not None and not is_blank(new_node):
+            raise repeated(old, node.line, new, new_node.line, new)
         pairs[new] = node
         written[new] = old
     return Fields(pairs, fields.line), written

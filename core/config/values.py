@@ -117,10 +117,10 @@ def _switch(text: str) -> bool:
 
 
 def _duration(text: str) -> float:
-    found = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)\s*([smh]?)", text.strip())
-    if found is None:
+    match = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,6})?)\s*([smh]?)", text.strip())
+    if match is None:
         raise ValueError
-    return float(found[1]) * _UNITS[found[2]]
+    return float(match[1]) * _UNITS[match[2]]
 
 
 def argv(words: Sequence[str]) -> tuple[str, ...]:
@@ -290,12 +290,12 @@ def _parts(key: str, kind: Any, node: Node) -> Any:
 
 def _item(key: str, kind: Any, node: Node) -> Any:
     """Return an item of a list with several kinds: a text, or a struct with keys."""
-    for one in get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,):
-        if isinstance(one, type) and issubclass(one, Struct):
+    for alternative in get_args(kind) if get_origin(kind) in (Union, UnionType) else (kind,):
+        if isinstance(alternative, type) and issubclass(alternative, Struct):
             if isinstance(node, Fields):
-                return _struct(key, one, node)
+                return _struct(key, alternative, node)
         elif isinstance(node, Text):
-            return _of_item(key, one, node)
+            return _of_item(key, alternative, node)
     raise ValueError
 
 

@@ -131,7 +131,7 @@ def _mapping(params: object) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
 
 
-def _tasks(tasks: object, known: tuple[str, ...]) -> tuple[TaskArguments, ...]:
+def _tasks(tasks: object, known_fields: tuple[str, ...]) -> tuple[TaskArguments, ...]:
     if not isinstance(tasks, list):
         raise _rejected("tasks is not a list", field="tasks", value=tasks, hint=TASKS_HINT)
     if not tasks:
@@ -143,7 +143,7 @@ def _tasks(tasks: object, known: tuple[str, ...]) -> tuple[TaskArguments, ...]:
             if not isinstance(task, dict):
                 raise _rejected("this task is not an object", field="tasks", value=task, hint="use {preset, task, …}")
             arguments = _mapping(cast("dict[str, Any]", task))
-            _reject_any(_unknown_names(arguments, known))
+            _reject_any(_unknown_names(arguments, known_fields))
             read.append(_task(arguments))
         except CallRejected as rejected:
             errors += rejected.of_task(index)
@@ -168,11 +168,11 @@ def _task(arguments: Mapping[str, Any]) -> TaskArguments:
     )
 
 
-def _unknown_names(arguments: Mapping[str, Any], known: tuple[str, ...]) -> Iterator[ToolError]:
+def _unknown_names(arguments: Mapping[str, Any], known_fields: tuple[str, ...]) -> Iterator[ToolError]:
     for name in arguments:
-        if name not in known:
-            shown, hint = one_line(name, 60), nearest(name, known) or "remove it"
-            yield argument_error(f'unknown field "{shown}"', field=shown, value=name, valid=known, hint=hint)
+        if name not in known_fields:
+            shown, hint = one_line(name, 60), nearest(name, known_fields) or "remove it"
+            yield argument_error(f'unknown field "{shown}"', field=shown, value=name, valid=known_fields, hint=hint)
 
 
 def _wrong_values(arguments: Mapping[str, Any]) -> Iterator[ToolError]:
@@ -225,5 +225,5 @@ def _rejected(what: str, **more: Any) -> CallRejected:
 
 
 def _reject_any(errors: Iterable[ToolError]) -> None:
-    if found := tuple(errors):
-        raise CallRejected(*found)
+    if tool_errors := tuple(errors):
+        raise CallRejected(*tool_errors)

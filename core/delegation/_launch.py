@@ -166,8 +166,8 @@ class _Models:
         if not task.spec.model and not (preset and preset.model) and self._is_default_for_others(preset):
             return None, None
         ref = task.spec.model or (preset and preset.model) or self.default
-        if found := self._of_parent(ref, task, preset):
-            return found, ref
+        if resolved := self._of_parent(ref, task, preset):
+            return resolved, ref
         return task.spec.model, None
 
     def _is_for_any_model(self, preset: Preset | None) -> bool:
@@ -206,24 +206,24 @@ class _Models:
         """Resolve the effective reference through the parent; None if the parent does not know it."""
         if self._parent.resolve is None or not ref or ref == INHERIT:
             return None
-        found = self._parent.resolve(ref)
-        if found is None:
+        answer = self._parent.resolve(ref)
+        if answer is None:
             return None
-        if found.resolved:
-            return f"{found.resolved}:{found.thinking_level}" if found.thinking_level else found.resolved
-        if not found.error or not ref.startswith("@") or ref[1:] in self._engine.settings.roles:
+        if answer.resolved:
+            return f"{answer.resolved}:{answer.thinking_level}" if answer.thinking_level else answer.resolved
+        if not answer.error or not ref.startswith("@") or ref[1:] in self._engine.settings.roles:
             return None
         where = preset.path if preset and preset.model and not task.spec.model else ARGUMENT
-        roles = found.known_roles
-        known = ", ".join(f"{role} ({model})" for role, model in tuple(roles.items())[:VALID])
+        roles = answer.known_roles
+        role_list = ", ".join(f"{role} ({model})" for role, model in tuple(roles.items())[:VALID])
         hints = (
             nearest(ref, roles),
-            f"known roles: {known}" if known else "",
+            f"known roles: {role_list}" if role_list else "",
             "use a model as provider/id, or configure the role",
         )
         raise CallRejected(
             argument_error(
-                f'cannot resolve the model "{ref}": {one_line(found.error, 400)}',
+                f'cannot resolve the model "{ref}": {one_line(answer.error, 400)}',
                 field="model",
                 value=ref,
                 valid=dict.fromkeys((*roles, *self.valid(ref))),

@@ -132,8 +132,8 @@ class _Call:
 
     def unfollowed(self, failed: FollowingFailed) -> CallResult:
         """Return the started runs, which were asked to stop because they can no longer be followed."""
-        standing = {run.run_id: run for run in self._engine.snapshots(self._live)}
-        runs = [standing.get(run_id, live.run) for run_id, live in self._live.items()]
+        now_by_id = {run.run_id: run for run in self._engine.snapshots(self._live)}
+        runs = [now_by_id.get(run_id, live.run) for run_id, live in self._live.items()]
         rows = [_row(run) | (end_fields(run, self._engine.result(run.run_id)) if run.has_ended else {}) for run in runs]
         hint = "its runs were asked to stop; subdeck status shows their state. Set SUBDECK_LOG=FILE to log details"
         error = argument_error(failed.what, where="subdeck", hint=hint)

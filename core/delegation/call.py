@@ -132,12 +132,12 @@ def _background_agent(engine: Engine, params: object, parent: Parent) -> CallRes
 
 def _background_agent_status(engine: Engine, params: object, parent: Parent) -> CallResult:
     """Return counts and runs; does not mark finished runs as reported. Raises CallRejected."""
-    wanted, with_ended = status_arguments(params)
+    run_id, with_ended = status_arguments(params)
     runs = _background_runs(engine, parent)
     active = [run for run in runs if not run.has_ended]
-    if wanted is None:
+    if run_id is None:
         return _listing(engine, runs, runs if with_ended else active)
-    if run := next((run for run in runs if wanted in (run.run_id, run.meta.short_id)), None):
+    if run := next((run for run in runs if run_id in (run.run_id, run.meta.short_id)), None):
         row = _status_row(engine, run, None)
         fields = {"counts": msgspec.to_builtins(count(runs)), "runs": [row], "omitted": 0}
         result = engine.result(run.run_id) if run.has_ended else None
@@ -146,27 +146,27 @@ def _background_agent_status(engine: Engine, params: object, parent: Parent) -> 
     hint = "these runs are active; add includeCompleted to list finished runs"
     what, valid = "this session has no background run with that id", [run.run_id for run in active]
     listing = _listing(engine, runs, active)
-    error = argument_error(what, field="runId", value=wanted, valid=valid, hint=hint)
+    error = argument_error(what, field="runId", value=run_id, valid=valid, hint=hint)
     rejected = rejection([error], **listing.structured)
     return CallResult(f"{rejected.text}\n{listing.text}", rejected.details, rejected.structured, is_error=True)
 
 
 def _background_agent_send(engine: Engine, params: object, parent: Parent, cancelled: Stop) -> CallResult:
     """Send a message to a run and return its delivery state. Raises CallRejected, SubdeckError."""
-    wanted, message, interrupt = send_arguments(params)
+    run_id, message, interrupt = send_arguments(params)
     runs = _background_runs(engine, parent)
-    run = next((run for run in runs if wanted in (run.run_id, run.meta.short_id)), None)
+    run = next((run for run in runs if run_id in (run.run_id, run.meta.short_id)), None)
     if run is None:
         what, active = (
             "this session has no background run with that id",
             [run.run_id for run in runs if not run.has_ended],
         )
-        raise CallRejected(argument_error(what, field="runId", value=wanted, valid=active))
+        raise CallRejected(argument_error(what, field="runId", value=run_id, valid=active))
     if run.has_ended:
         session = run.child_session_id
         goes_on = f"call {BACKGROUND} with the same preset and sessionId {session}" if session else "start another run"
         what = f"this run has finished ({run.reason}) and accepts no messages"
-        raise CallRejected(argument_error(what, field="runId", value=wanted, hint=f"to continue, {goes_on}"))
+        raise CallRejected(argument_error(what, field="runId", value=run_id, hint=f"to continue, {goes_on}"))
     outcome: Outcome | None = None
     if interrupt and not run.is_interrupted:
         sent = engine.interrupt(run.run_id)
@@ -185,8 +185,10 @@ def _background_agent_send(engine: Engine, params: object, parent: Parent, cance
         "counts": msgspec.to_builtins(counts),
     }
     is_error = state in (MessageState.REFUSED, MessageState.LATE)
-    said = f"{_DELIVERY[state]}: {outcome.reason}" if outcome and outcome.reason else _DELIVERY[state]
-    return CallResult(f"{said}\n{run_line(run)}\n{background_counts(counts)}", fields, fields, is_error=is_error)
+    delivery_line = f"{_DELIVERY[state]}: {outcome.reason}" if outcome and outcome.reason else _DELIVERY[state]
+    return CallResult(
+        f"{delivery_line}\n{run_line(run)}\n{background_counts(counts)}", fields, fields, is_error=is_error
+    )
 
 
 _DELIVERY = {
@@ -212,8 +214,8 @@ def _listing(engine: Engine, runs: Sequence[RunSnapshot], chosen: Sequence[RunSn
     open_runs = [f"{number} {word}" for number, word in contained if number]
     ended = f"{counts.completed} completed, {counts.failed} failed, {counts.aborted} aborted"
     head = f"{background_counts(counts)} ({', '.join([*open_runs, ended])})"
-    places = [f"cwd and runDir are relative to {one_line(engine.project.root)}"] if listed else []
-    lines = [head, *places]
+    path_notes = [f"cwd and runDir are relative to {one_line(engine.project.root)}"] if listed else []
+    lines = [head, *path_notes]
     for run, row in zip(listed, rows, strict=True):
         lines += (f"- {run_line(run)}", f"  {facts_line(row)}")
     return CallResult("\n".join([*lines, f"… and {omitted} older ones"] if omitted else lines), fields, fields)
@@ -224,9 +226,9 @@ def _listed_row(engine: Engine, run: RunSnapshot) -> dict[str, Any]:
     row = _status_row(engine, run, ANSWER_LENGTH)
     del row["artifacts"]
     root = engine.project.root
-    places = {name: _below(root, row[name]) for name in ("cwd", "runDir")}
+    relative_paths = {name: _below(root, row[name]) for name in ("cwd", "runDir")}
     times = {name: row[name] and _to_the_second(row[name]) for name in ("createdAt", "startedAt", "endedAt")}
-    return {**row, "task": one_line(run.meta.task, LISTED_TASK_LENGTH), **places, **times}
+    return {**row, "task": one_line(run.meta.task, LISTED_TASK_LENGTH), **relative_paths, **times}
 
 
 def _below(root: str, path: str) -> str:

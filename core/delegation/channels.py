@@ -69,7 +69,7 @@ def needs_input(request: Request, live: LiveRun) -> Emission:
     emission.payload.update(
         request=msgspec.to_builtins(request_document(request, run.run_id, run.meta.cwd)),
         deadline=_deadline(request, run.meta.answer_timeout),
-        open=len({other.id for other in run.requests} | {request.id}),
+        open=len({pending.id for pending in run.requests} | {request.id}),
     )
     return emission
 
@@ -82,9 +82,14 @@ def _deadline(request: Request, timeout: float | None) -> str | None:
 
 def replied(decision: Decision, live: LiveRun) -> Emission:
     """Return the emission for the decision on a request."""
-    told = {"verdict": decision.verdict.value, "text": decision.text, "by": decision.by, "rule": decision.rule}
+    decision_fields = {
+        "verdict": decision.verdict.value,
+        "text": decision.text,
+        "by": decision.by,
+        "rule": decision.rule,
+    }
     still_open = {request.id for request in live.run.requests} - {decision.request}
-    return _emission(REPLIED, live.details(), requestId=decision.request, **told, open=len(still_open))
+    return _emission(REPLIED, live.details(), requestId=decision.request, **decision_fields, open=len(still_open))
 
 
 class Emitter:
@@ -150,8 +155,8 @@ class Emitter:
         state = live.run.state
         if isinstance(state, Queued):
             if state.waits_for is not None and live.begins_to_wait():
-                told = {"waitsFor": state.waits_for.value, "ahead": state.ahead, "paused": state.held}
-                yield _emission(QUEUED, live.details(), **told)
+                queue_fields = {"waitsFor": state.waits_for.value, "ahead": state.ahead, "paused": state.held}
+                yield _emission(QUEUED, live.details(), **queue_fields)
             return
         yield from self._exchanges(live)
         if (silence := live.new_silence(clock)) is not None:

@@ -126,14 +126,14 @@ class SessionWatch:
         """
         self.ended = []
         ended = {run.run_id for run in update.ended}
-        own = [run for run in reversed(update.runs) if is_own(run, self._session, self._named)]
-        for run in own:
+        own_runs = [run for run in reversed(update.runs) if is_own(run, self._session, self._named)]
+        for run in own_runs:
             self._runs[run.run_id] = run
             yield from self._new_requests(run)
         for run_id in update.removed:
             self._runs.pop(run_id, None)
             self._asked.pop(run_id, None)
-        for run in own:
+        for run in own_runs:
             if run.has_ended and not run.newer_schema and (run.run_id in ended or run.run_id in self._expected):
                 self._expected.pop(run.run_id, None)
                 self.ended.append(run)
@@ -153,10 +153,10 @@ class SessionWatch:
         if not run.is_waiting:
             self._asked.pop(run.run_id, None)
             return
-        told = self._asked.setdefault(run.run_id, set())
+        notified = self._asked.setdefault(run.run_id, set())
         for request in run.requests:
-            if request.id not in told:
-                told.add(request.id)
+            if request.id not in notified:
+                notified.add(request.id)
                 asks = f"{run.meta.title} {run.meta.short_id} {request_line(request, cwd=run.meta.cwd)}"
                 text = f"{asks} — the user can answer in the deck or with subdeck reply {run.meta.short_id}"
                 yield {"type": "asked", "runId": run.run_id, "notice": {"text": text, "level": "warning"}}
@@ -164,9 +164,9 @@ class SessionWatch:
 
 def _end_line(run: RunSnapshot) -> dict[str, Any]:
     """Report a run's end as an entry and a message of the parent session, and as a notice to the user."""
-    about = one_line(run.meta.description or run.meta.task, 80)
+    subject = one_line(run.meta.description or run.meta.task, 80)
     why = "" if run.status is RunStatus.COMPLETED else f" ({run.reason}): {one_line(latest(run), 160)}"
-    text = f"{run.meta.title} {run.meta.short_id} {run.status}{why} — {about}"
+    text = f"{run.meta.title} {run.meta.short_id} {run.status}{why} — {subject}"
     return _line(end_data(run), end_message(run), text, _NOTICE_LEVELS[run.status], preset=run.meta.preset)
 
 

@@ -119,9 +119,9 @@ def tool_error(error: SubdeckError | OSError) -> ToolError:
     """Convert an error of the engine or the system to the form for parents."""
     if isinstance(error, BudgetExceeded):
         return ToolError(what=error.what, where=error.where, hint="only the user can allow more; ask them")
-    known = explained(error)
+    explanation = explained(error)
     where = ARGUMENT if isinstance(error, SubdeckError) else "disk"
-    return ToolError(what=known.what, where=known.where or where, hint=known.hint)
+    return ToolError(what=explanation.what, where=explanation.where or where, hint=explanation.hint)
 
 
 def rejection(errors: Sequence[ToolError], **more: Any) -> CallResult:
@@ -149,11 +149,11 @@ def result_text(run: RunSnapshot, result: RunResult) -> str:
     if changes and (changes.files or changes.settings or changes.ignored or (changes.shared and changes.note)):
         header += f"  \n**Changes:** {one_line(_changes_line(changes), LEFT_OUT_LENGTH)}"
     if run.meta.worktree and result.changes is not None and result.changes.files:
-        place = f"the changes are on branch {run.meta.worktree.branch}, in {run.meta.cwd}, not in your files"
-        header += f"  \n**Worktree:** {one_line(place, LEFT_OUT_LENGTH)}"
+        location = f"the changes are on branch {run.meta.worktree.branch}, in {run.meta.cwd}, not in your files"
+        header += f"  \n**Worktree:** {one_line(location, LEFT_OUT_LENGTH)}"
     if result.branch:
-        place = f"the changes are on branch {result.branch}, not in your files"
-        header += f"  \n**Branch:** {one_line(place, LEFT_OUT_LENGTH)}"
+        location = f"the changes are on branch {result.branch}, not in your files"
+        header += f"  \n**Branch:** {one_line(location, LEFT_OUT_LENGTH)}"
     if result.check:
         header += f"  \n**Check:** {one_line(check_words(result.check), LEFT_OUT_LENGTH)}"
     return f"{header}\n\n---\n\n{_body(result)}{_check_output(result.check)}"
@@ -200,8 +200,8 @@ def _worktree(meta: RunMeta) -> dict[str, Any] | None:
     if meta.worktree is None:
         return None
     plan = meta.worktree
-    known = {"branch": plan.branch, "commit": plan.commit, "origin": plan.origin, "uncommitted": plan.uncommitted}
-    return known | ({"host": plan.host} if plan.host else {})
+    fields = {"branch": plan.branch, "commit": plan.commit, "origin": plan.origin, "uncommitted": plan.uncommitted}
+    return fields | ({"host": plan.host} if plan.host else {})
 
 
 def run_fields(run: RunSnapshot) -> dict[str, Any]:
@@ -264,8 +264,8 @@ def _brief_changes(changes: Changes) -> dict[str, Any]:
     fields = msgspec.to_builtins(changes_document(changes))
     named = [{name: file[name] for name in ("path", "status", "added", "removed")} for file in fields["named"]]
     brief = {name: fields[name] for name in ("files", "added", "removed", "source")}
-    said = {name: fields[name] for name in ("shared", "note") if fields[name]}
-    return {**brief, **said, "named": named[:FILES]}
+    remarks = {name: fields[name] for name in ("shared", "note") if fields[name]}
+    return {**brief, **remarks, "named": named[:FILES]}
 
 
 def _shortened(text: str | None, limit: int | None) -> str | None:
@@ -294,11 +294,11 @@ def facts_line(fields: dict[str, Any]) -> str:
 def run_line(run: RunSnapshot) -> str:
     """Return one line about a run: id, preset, status, subject, and its activity or result."""
     reason = f" ({run.reason})" if run.reason else ""
-    about = run.meta.description or run.meta.task
+    subject = run.meta.description or run.meta.task
     waits = ", needs input from the user" if run.is_waiting else ""
     parts = (
         f"{run.run_id} {run.meta.title} {run.status}{reason}{waits}",
-        one_line(about, 80),
+        one_line(subject, 80),
         latest_line(run, 160),
     )
     return " — ".join(part for part in parts if part)

@@ -105,7 +105,7 @@ def specs(
         "runId": {**_TEXT, "description": "Only this run, with its full answer."},
         "includeCompleted": {"type": "boolean", "description": "Also list finished runs (default: false)."},
     }
-    told = {
+    send_fields = {
         "runId": {**_TEXT, "description": "The run, as background_agent returned it."},
         "message": {**_TEXT, "description": "Message to the agent."},
         "interrupt": {"type": "boolean", "description": "End its current turn first (default: false)."},
@@ -136,7 +136,7 @@ def specs(
         ToolSpec(SUBAGENT, "Subagent", foreground, _object({**task, "tasks": tasks}), SUBAGENT_OUTPUT),
         ToolSpec(BACKGROUND, "Background agent", background, single, BACKGROUND_OUTPUT),
         ToolSpec(STATUS, "Background agent status", polling, _object(status), STATUS_OUTPUT),
-        ToolSpec(SEND, "Background agent send", sending, _object(told, required=("runId",)), SEND_OUTPUT),
+        ToolSpec(SEND, "Background agent send", sending, _object(send_fields, required=("runId",)), SEND_OUTPUT),
     )
 
 
@@ -175,8 +175,8 @@ def _task_fields(models: Sequence[str], *, isolated: bool, hosts: bool) -> Schem
     fields["model"] |= {"anyOf": [{**_TEXT, "enum": list(models)}, {**_TEXT, "pattern": ROLE_OR_THINKING}]}
     del fields["model"]["type"]
     if isolated:
-        about = "true: the subagent does not see this conversation; false: it does."
-        fields["isolated"] = {"type": "boolean", "description": about}
+        description = "true: the subagent does not see this conversation; false: it does."
+        fields["isolated"] = {"type": "boolean", "description": description}
     return fields
 
 
@@ -312,8 +312,8 @@ SEND_OUTPUT = _output({**_RUN, **_LIVE, **_END, "delivery": _TEXT, "why": _TEXT,
 def registration_key(tools: Sequence[ToolSpec]) -> str:
     """Return a key that identifies a registration; models count as a set, ignoring order and case."""
     models = sorted({model.lower() for model in models_of(tools)})
-    others = [f"{tool.name}\n{tool.description}\n{sorted(tool.parameters['properties'])}" for tool in tools]
-    return hex_digest("\n".join((*models, "", *others)).encode("utf-8", "surrogatepass"), 32)
+    tool_texts = [f"{tool.name}\n{tool.description}\n{sorted(tool.parameters['properties'])}" for tool in tools]
+    return hex_digest("\n".join((*models, "", *tool_texts)).encode("utf-8", "surrogatepass"), 32)
 
 
 def models_of(tools: Sequence[ToolSpec]) -> tuple[str, ...]:

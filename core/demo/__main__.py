@@ -92,8 +92,8 @@ class Feeder:
     def _step(self, run: HeldRun, now: float) -> None:
         if run.child.is_interrupted:
             run.pause()
-        if said := run.deliver():
-            self._scripts[run] = _answering(run, said, self._scripts[run])
+        if message := run.deliver():
+            self._scripts[run] = _answering(run, message, self._scripts[run])
         pause = _script.TICK_S if run.child.is_waiting else next(self._scripts[run], None)
         run.touch()
         if pause is None:
@@ -119,10 +119,10 @@ class Feeder:
         heapq.heappush(self._due, (first, next(self._order), run))
 
 
-def _answering(run: HeldRun, said: str, rest: Script) -> Script:
+def _answering(run: HeldRun, message: str, script: Script) -> Script:
     """Answer a message, and continue."""
-    yield from _script.say(run, f"This is a demo: no agent reads “{said[:80]}”. I continue with my task.")
-    yield from rest
+    yield from _script.say(run, f"This is a demo: no agent reads “{message[:80]}”. I continue with my task.")
+    yield from script
 
 
 def main() -> int:

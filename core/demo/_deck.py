@@ -119,8 +119,8 @@ def write_presets(project: Project) -> None:
     """Write the presets of the runs."""
     files.make_private_directory(project.home)
     for name, (agent, model) in MODELS.items():
-        about = TASKS[name][0].format("orders")
-        text = f"---\nname: {name}\ndescription: {about}\nagent: {agent}\nmodel: {model}\n---\n"
+        description = TASKS[name][0].format("orders")
+        text = f"---\nname: {name}\ndescription: {description}\nagent: {agent}\nmodel: {model}\n---\n"
         files.write_whole(os.path.join(project.home, f"{name}.md"), text.encode())
 
 
@@ -144,8 +144,8 @@ class MadeDeck:
         self.group = self._group()
         self.silent = tuple(self._silent(task) for task in ("look for races in the mailer", "list who calls coupons"))
         self.waiting = (self.asking(0, 90.0),) if asks_leave else ()
-        others = len(self.group) + len(self.silent) + len(self.waiting)
-        self.working = tuple(self.starting(self.chance.uniform(15, 900)) for _ in range(RUNNING - others))
+        held = len(self.group) + len(self.silent) + len(self.waiting)
+        self.working = tuple(self.starting(self.chance.uniform(15, 900)) for _ in range(RUNNING - held))
         files.write_state(marks_file(project.root), line(SINCE, iso_time(self._now - 10 * 60)))
         self._runs.close()
 
@@ -224,12 +224,12 @@ class MadeDeck:
         )
         record = msgspec.json.format(msgspec.json.encode(made), indent=1)
         self._runs.make(made.run_id)
-        known = {
+        contents = {
             paths.META: with_signature(made.run_id, record),
             paths.PROMPT: task.encode(),
             paths.EVENTS: b"".join(lines),
         }
-        self._write(made.run_id, known)
+        self._write(made.run_id, contents)
         result = RunResult(
             run_id=made.run_id,
             status=STATUS_OF[reason],
@@ -292,18 +292,18 @@ class MadeDeck:
         return HeldRun(self.project, replace(meta, talk=True), time.time() - age, history)
 
     def _silent(self, task: str) -> HeldRun:
-        said_last = self._now - SILENT_FOR_S
+        last_message_at = self._now - SILENT_FOR_S
         steps = [*reading_steps(READINGS)]  # one each second: long enough to learn its usual pause
-        history = [(said_last - len(steps) + second, step) for second, step in enumerate(steps)]
+        history = [(last_message_at - len(steps) + second, step) for second, step in enumerate(steps)]
         age = 9 * 60
         return self._held(
-            self._meta("reviewer", task, age), age, [*history, (said_last, AssistantText(text=LAST_WORDS))]
+            self._meta("reviewer", task, age), age, [*history, (last_message_at, AssistantText(text=LAST_WORDS))]
         )
 
     def _group(self) -> tuple[HeldRun, ...]:
         """Hold runs of one launch, whose tasks differ only in the middle."""
         size, age = 8, 3 * 60
-        metas = [self._meta("fixer", GROUP_TASK.format(place), age) for place in PLACES[:size]]
+        metas = [self._meta("fixer", GROUP_TASK.format(subject), age) for subject in PLACES[:size]]
         grouped = (replace(meta, group=Group(metas[0].run_id, index, size, size)) for index, meta in enumerate(metas))
         return tuple(self._at_work(meta, age) for meta in grouped)
 

@@ -34,13 +34,13 @@ class Listener:
         self.is_waiting = False
         self.is_interrupted = False
         """Whether its turn should end."""
-        self.told: list[tuple[str, str]] = []
+        self.messages: list[tuple[str, str]] = []
         """Unanswered messages, each with its id."""
         self.verdict: tuple[Verdict, str] | None = None
         """The reply to its request."""
 
     def tell(self, message_id: str, text: str) -> None:
-        self.told.append((message_id, text))
+        self.messages.append((message_id, text))
 
     def interrupt(self, *, stays: bool) -> None:
         self.is_interrupted = True
@@ -66,14 +66,14 @@ class HeldRun:
         self._began = began
         self._run_dir = project.run_dir(meta.run_id)
         self._lock = artifacts.create_run(project.runs, meta, meta.task)
-        own = os.getpid()
-        started = processes.start_time(own)
+        pid = os.getpid()
+        started = processes.start_time(pid)
         here = (processes.host(), processes.boot_id(), processes.pid_namespace())
-        facts = RunnerFacts(RunnerKind.PROCESS, *here, own, started, processes.machine_id())
+        facts = RunnerFacts(RunnerKind.PROCESS, *here, pid, started, processes.machine_id())
         files.write_whole(f"{self._run_dir}/{paths.RUNNER}", msgspec.json.encode(facts))
         first = RunStarted(
-            pid=own,
-            child_pid=own,
+            pid=pid,
+            child_pid=pid,
             pid_started=started,
             child_pid_started=started,
             boot_id=here[1],
@@ -97,7 +97,7 @@ class HeldRun:
         self.child = Listener()
         self._mailbox = Mailbox(meta, self._run_dir, self._records)
         self._mailbox.attach(self.child)
-        self.said = ""
+        self.last_message = ""
         """The agent's last message."""
 
     @property
@@ -111,7 +111,7 @@ class HeldRun:
             case UsageReported():
                 self._usage = add_usage(self._usage, event)
             case AssistantText(text=text):
-                self.said = text
+                self.last_message = text
             case _:
                 pass
         self._mailbox.take(event)
@@ -133,9 +133,9 @@ class HeldRun:
 
     def deliver(self) -> str:
         """Take the agent's next message; return its text, empty if there is none."""
-        if not self.child.told:
+        if not self.child.messages:
             return ""
-        message_id, text = self.child.told.pop(0)
+        message_id, text = self.child.messages.pop(0)
         self.child.is_waiting = False
         self._mailbox.take(Message(id=message_id, state=MessageState.DELIVERED))
         return text
@@ -165,8 +165,8 @@ class HeldRun:
             reason=reason,
             written_by="wrapper",
             stop_reason="stop" if is_done else None,
-            final_text=self.said or None,
-            partial=not is_done and bool(self.said),
+            final_text=self.last_message or None,
+            partial=not is_done and bool(self.last_message),
             resolved_model=self.meta.resolved_model,
             usage=self._usage,
             started_at=iso_time(self._began),

@@ -106,20 +106,20 @@ def at_work(run: HeldRun, chance: random.Random, rounds: int) -> Script:
 def begin_request(run: HeldRun, number: int) -> None:
     """Add a permission request to a run: to run a command, or, for an odd `number`, to change a file."""
     if number % 2:
-        said = "One line is missing: the refund has to be noted under its key."
+        text = "One line is missing: the refund has to be noted under its key."
         tool, args = "edit", {"path": "src/refunds.py", "edits": [{"oldText": "return None", "newText": "…"}]}
         asked = Request(
             id="ask", kind=RequestKind.PERMISSION, title="wants to change a file", tool_name=tool,
             paths=("src/refunds.py",), diff=_EDIT, tool_call_id="call_1",
         )  # fmt: skip
     else:
-        said = "Refunds are idempotent now, and all 24 tests pass. I push the branch, so that CI can look at it."
+        text = "Refunds are idempotent now, and all 24 tests pass. I push the branch, so that CI can look at it."
         tool, args = "bash", {"command": _COMMAND}
         asked = Request(
             id="ask", kind=RequestKind.PERMISSION, title="wants to run a command", tool_name=tool,
             command=_COMMAND, tool_call_id="call_1",
         )  # fmt: skip
-    run.write(AssistantText(text=said))
+    run.write(AssistantText(text=text))
     run.write(ToolCall(tool_call_id="call_1", tool_name=tool, args=args))
     run.write(asked)
 
@@ -133,12 +133,12 @@ def after_request(run: HeldRun, number: int) -> Script:
     yield 2 * TICK_S
     if is_allowed:
         content = "Successfully replaced 1 block(s) in src/refunds.py." if is_edit else "To origin\n * [new branch]"
-        said = "The refund is noted under its key." if is_edit else "The branch is pushed. CI runs on it now."
+        text = "The refund is noted under its key." if is_edit else "The branch is pushed. CI runs on it now."
     else:
         content = f"Denied: {reason}" if reason else "Denied."
         what = "leave `src/refunds.py` as it is" if is_edit else "do **not** push"
         because = f" You said: {reason}" if reason else ""
-        said = f"You denied that, so I {what}.{because}"
+        text = f"You denied that, so I {what}.{because}"
     run.write(
         ToolResult(
             tool_call_id="call_1",
@@ -148,7 +148,7 @@ def after_request(run: HeldRun, number: int) -> Script:
             diff=_EDIT if is_edit and is_allowed else "",
         )
     )
-    yield from say(run, said)
+    yield from say(run, text)
     run.end(RunReason.DONE)
 
 

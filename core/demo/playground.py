@@ -48,7 +48,7 @@ def made() -> Generator[str]:
     except OSError as error:
         raise SubdeckError(
             f"cannot create the demo's directory: {error.strerror}",
-            where=_place(),
+            where=_parent_directory(),
             hint="set TMPDIR to a writable directory",
         ) from error
     feeder = None
@@ -65,7 +65,7 @@ def made() -> Generator[str]:
 
 def running() -> str | None:
     """Return the directory of the last started live demo; None without one."""
-    return max((path for path, lock in _found() if lock is None), key=_made_at, default=None)
+    return max((path for path, lock in _demos() if lock is None), key=_made_at, default=None)
 
 
 def enter(directory: str) -> None:
@@ -100,7 +100,7 @@ def project_of(directory: str) -> str:
     return os.path.join(directory, _PROJECT)
 
 
-def _place() -> str:
+def _parent_directory() -> str:
     """Return the parent directory of demos: in memory, where a thousand small files take a tenth of the time, unless
     the user names another one.
     """
@@ -113,7 +113,7 @@ def _place() -> str:
 
 def _locked() -> tuple[str, int]:
     """Create the directory; return it with its lock, which is held until the descriptor is closed everywhere."""
-    hidden = tempfile.mkdtemp(prefix=_HIDDEN, dir=_place())
+    hidden = tempfile.mkdtemp(prefix=_HIDDEN, dir=_parent_directory())
     try:
         for name in (_PROJECT, "tmp"):
             os.makedirs(os.path.join(hidden, name), mode=0o700)
@@ -146,12 +146,12 @@ def _start_feeder(directory: str, lock: int) -> subprocess.Popen[bytes]:
 
 
 def _wait_until_ready(feeder: subprocess.Popen[bytes]) -> None:
-    said = b""
+    line = b""
     if feeder.stdout is not None:
         with feeder.stdout as pipe:
-            said = pipe.readline()
-    if said != READY:
-        reason = said.decode("utf-8", "replace").strip() or "its process ended"
+            line = pipe.readline()
+    if line != READY:
+        reason = line.decode("utf-8", "replace").strip() or "its process ended"
         raise SubdeckError(f"cannot start the demo: {reason}", hint="check the free space of the temporary directory")
 
 
@@ -166,12 +166,12 @@ def _end(feeder: subprocess.Popen[bytes]) -> None:
         feeder.wait()
 
 
-def _found() -> Iterator[tuple[str, int | None]]:
+def _demos() -> Iterator[tuple[str, int | None]]:
     """Yield this user's demos: each with its lock if that was free, which is closed afterwards, or None if the demo is
     alive. Skip anything that is not certainly this user's demo.
     """
-    places = dict.fromkeys(map(os.path.realpath, (tempfile.gettempdir(), _MEMORY)))
-    for path in (os.path.join(place, name) for place in places for name in _names(place)):
+    parents = dict.fromkeys(map(os.path.realpath, (tempfile.gettempdir(), _MEMORY)))
+    for path in (os.path.join(parent, name) for parent in parents for name in _names(parent)):
         try:
             directory = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         except OSError:
@@ -188,9 +188,9 @@ def _found() -> Iterator[tuple[str, int | None]]:
             os.close(lock)
 
 
-def _names(place: str) -> list[str]:
+def _names(parent: str) -> list[str]:
     try:
-        return [name for name in os.listdir(place) if name.startswith(PREFIX)]
+        return [name for name in os.listdir(parent) if name.startswith(PREFIX)]
     except OSError:
         return []
 
@@ -222,7 +222,7 @@ def _is_free(lock: int) -> bool:
 
 
 def _remove_dead() -> None:
-    for path, lock in _found():
+    for path, lock in _demos():
         if lock is not None:
             shutil.rmtree(path, ignore_errors=True)
 

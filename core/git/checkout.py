@@ -36,10 +36,10 @@ def check_room(git: Git, root: str, now: str, wanted: str) -> None:
     letters = {path: letter for letter, path in zip(fields, fields, strict=True)}
     going = {path for path, letter in letters.items() if letter == b"D"}
     new = [path for path, letter in letters.items() if letter == b"A"]
-    place = os.fsencode(root)
-    if blocked := sorted({found for path in new for found in _in_the_way(place, path, going)}):
+    encoded_root = os.fsencode(root)
+    if blocked := sorted({blocking for path in new for blocking in _in_the_way(encoded_root, path, going)}):
         raise InTheWay("in the way, and untracked by git", blocked, where=root)
-    for directory in {_nearest(os.path.dirname(os.path.join(place, path))) for path in letters}:
+    for directory in {_nearest(os.path.dirname(os.path.join(encoded_root, path))) for path in letters}:
         if not os.access(directory, os.W_OK | os.X_OK):
             raise GitError("the directory is not writable", where=worded(directory))
 

@@ -72,7 +72,7 @@ _HARMLESS = re.compile(
 """Settings that only change how files are read, needed to read them as git itself would."""
 
 
-class Entry(NamedTuple):
+class ConfigEntry(NamedTuple):
     scope: str
     """`system`, `global`, `local`, `worktree` or `command`."""
     key: str
@@ -83,17 +83,17 @@ class Entry(NamedTuple):
         return self.scope in ("local", "worktree")
 
 
-def parsed(listing: bytes) -> list[Entry]:
+def parsed(listing: bytes) -> list[ConfigEntry]:
     """Parse git's output for `LISTING`."""
     fields = os.fsdecode(listing).split("\0")
-    entries: list[Entry] = []
+    entries: list[ConfigEntry] = []
     for scope, setting in zip(fields[::2], fields[1::2], strict=False):
         key, has_value, value = setting.partition("\n")
-        entries.append(Entry(scope, key, value if has_value else "true"))
+        entries.append(ConfigEntry(scope, key, value if has_value else "true"))
     return entries
 
 
-def overrides(entries: Iterable[Entry]) -> list[Setting]:
+def overrides(entries: Iterable[ConfigEntry]) -> list[Setting]:
     """Return settings that override what a checkout's own settings would run: the user's values, or empty ones."""
     entries = list(entries)
     users = {entry.key: entry.value for entry in entries if entry.scope in ("system", "global")}
@@ -102,20 +102,20 @@ def overrides(entries: Iterable[Entry]) -> list[Setting]:
     return [(key, users.get(key, _nothing(key))) for key in theirs if key not in fixed]
 
 
-def harmless(entries: Iterable[Entry]) -> list[Setting]:
+def harmless(entries: Iterable[ConfigEntry]) -> list[Setting]:
     """Return the user's and the checkout's settings for a repository of subdeck's; the last value of a key wins."""
     return [(e.key, e.value) for e in entries if e.scope != "command" and _HARMLESS.fullmatch(e.key.lower())]
 
 
-def unrun_filters(entries: Iterable[Entry]) -> list[str]:
+def unrun_filters(entries: Iterable[ConfigEntry]) -> list[str]:
     """Return filters that only the checkout's settings define, not the user's: they are not run."""
     entries = list(entries)
     named = [(entry, re.fullmatch(r"filter\.(.*)\.(?:clean|smudge|process)", entry.key)) for entry in entries]
-    users = {found[1] for entry, found in named if found and not entry.is_checkouts}
-    return sorted({found[1] for entry, found in named if found and entry.is_checkouts} - users)
+    users = {match[1] for entry, match in named if match and not entry.is_checkouts}
+    return sorted({match[1] for entry, match in named if match and entry.is_checkouts} - users)
 
 
-def value_of(entries: Iterable[Entry], key: str, *, own: bool = False) -> str:
+def value_of(entries: Iterable[ConfigEntry], key: str, *, own: bool = False) -> str:
     """Return the effective value of a key, or with `own` only the checkout's; empty if unset."""
     values = [entry.value for entry in entries if entry.key == key and (entry.is_checkouts or not own)]
     return values[-1] if values else ""

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from ..run.changes import ChangedFile, FileStatus
 from .names import name_of, worded
-from .program import Answer, Git, GitError, failure
+from .program import Git, GitError, GitResult, failure
 
 PLAIN = ("--no-ext-diff", "--no-textconv", "--no-color", "--find-renames", "-l1000", "--ignore-submodules=none")
 _SUBMODULE = b"160000"
@@ -87,12 +87,12 @@ def write_patch(git: Git, before: str, after: str, file: IO[bytes], limit: int) 
         size += file.write(part)
         return size <= limit
 
-    code, said = git.feed(
+    code, stderr = git.feed(
         *(take, "diff-tree", "-r", "-p", "--binary", "--full-index", "--src-prefix=a/", "--dst-prefix=b/"),
         *(*PLAIN, before, after, "--"),
     )
     if code:
-        raise failure(("diff-tree",), Answer(code, b"", said), git.directory)
+        raise failure(("diff-tree",), GitResult(code, b"", stderr), git.directory)
     if size <= limit:
         return Patch(size, is_whole=True)
     file.flush()
@@ -110,10 +110,10 @@ def _end_before(file: IO[bytes], limit: int) -> int:
         begin = max(0, position - window)
         file.seek(begin)
         part = file.read(min(limit, position + 16) - begin)
-        if not last_line and (found := part.rfind(b"\n")) >= 0:
-            last_line = begin + found + 1
-        if (found := part.rfind(b"\ndiff --git ")) > 0:
-            return begin + found + 1
+        if not last_line and (offset := part.rfind(b"\n")) >= 0:
+            last_line = begin + offset + 1
+        if (offset := part.rfind(b"\ndiff --git ")) > 0:
+            return begin + offset + 1
         position = begin
     return last_line
 
@@ -146,7 +146,7 @@ def chosen(
     return os.fsdecode(git.run("write-tree", "--missing-ok")).strip()
 
 
-def _entries(git: Git, before: str, after: str, wanted: Collection[bytes]) -> bytes:
+def _entries(git: Git, before: str, after: str, paths: Collection[bytes]) -> bytes:
     """Return lines for the index. Deletions come first, as a file may replace a directory."""
     fields = iter(git.run("diff-tree", "-r", "-z", "--no-renames", "--no-abbrev", before, after, "--").split(b"\0"))
     going: list[bytes] = []
@@ -155,7 +155,7 @@ def _entries(git: Git, before: str, after: str, wanted: Collection[bytes]) -> by
         if not head:
             continue
         path = next(fields)
-        if path in wanted:
+        if path in paths:
             _, mode, _, new_id, _ = head[1:].split(b" ")
             lines = going if mode == _NO_MODE else coming
             lines.append(b"%b %b\t%b\0" % (mode.removeprefix(_NO_MODE) or b"0", new_id, path))
@@ -177,15 +177,15 @@ def _patch(git: Git, before: str, after: str, path: str, numbers: Collection[int
     taken: list[bytes] = []
     shift = 0
     for number, part in enumerate(parts, 1):
-        found = _HUNK.match(part)
-        if found is None:
+        match = _HUNK.match(part)
+        if match is None:
             raise GitError("cannot read its patch", where=path)
-        old_count, new_count = (1 if count is None else int(count) for count in (found[2], found[4]))
+        old_count, new_count = (1 if count is None else int(count) for count in (match[2], match[4]))
         if number not in numbers:
             shift += new_count - old_count
             continue
-        begin = b"@@ -%b,%d +%d,%d @@" % (found[1], old_count, int(found[3]) - shift, new_count)
-        taken.append(begin + part[found.end() :])
+        begin = b"@@ -%b,%d +%d,%d @@" % (match[1], old_count, int(match[3]) - shift, new_count)
+        taken.append(begin + part[match.end() :])
     return head + b"".join(taken)
 
 

@@ -20,15 +20,15 @@ def newly_ignored(git: Git, root: str, before: str, after: str, since_ns: int) -
     `git` belongs to the store that has both trees.
     """
     listed = git.lines("ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z")
-    given = b"".join(b"./%b\0" % path for path in _outermost(listed))
-    if not given:
+    paths = b"".join(b"./%b\0" % path for path in _outermost(listed))
+    if not paths:
         return ()
-    answer = git.ask("--no-literal-pathspecs", "check-ignore", "-v", "-z", "--stdin", input=given)
+    answer = git.ask("--no-literal-pathspecs", "check-ignore", "-v", "-z", "--stdin", input=paths)
     if answer.code not in (0, 1):
         raise failure(("check-ignore",), answer, root)
     lines = _Lines(git, root, before, after, since_ns)
-    found = (worded(path) for source, pattern, path in _rules(answer.output) if lines.is_new(source, pattern))
-    return tuple(found)[:MOST]
+    ignored = (worded(path) for source, pattern, path in _rules(answer.output) if lines.is_new(source, pattern))
+    return tuple(ignored)[:MOST]
 
 
 class _Lines:

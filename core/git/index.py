@@ -13,7 +13,7 @@ from msgspec import Struct
 from ..system import files
 from ..text.plain import one_line
 from .names import worded
-from .program import Answer, Git, GitError, failure
+from .program import Git, GitError, GitResult, failure
 from .repository import Repository
 
 _MOST_SMALL = 4 * 1024 * 1024
@@ -102,7 +102,7 @@ MOST = 512 * 1024 * 1024
 """Total bytes that one snapshot stores at most."""
 NESTED = "a separate repository"
 _NO_NAME = "git takes no file of that name"
-_MOST_SAID = 60_000
+_MOST_STDERR = 60_000
 """Characters of git's stderr that are certainly complete."""
 _KINDS = {
     stat.S_IFIFO: "a named pipe",
@@ -141,7 +141,7 @@ class Taking:
         self._repository = repository
         self._root = os.fsencode(repository.root)
         self._largest = largest
-        self._left = MOST
+        self._bytes_left = MOST
         self._skipped: dict[bytes, Skipped] = {}
 
     def snapshot(self) -> Snapshot:
@@ -150,7 +150,7 @@ class Taking:
             *("status", "--porcelain=v2", "-z", "--no-renames", "--ignore-submodules=dirty", "--no-ahead-behind")
         )
         if answer.code:
-            raise _failed("status", answer.said, self._repository)
+            raise _failed("status", answer.stderr, self._repository)
         if self._repository.tree and _is_clean(answer.output):
             tree = self._repository.tree
         else:
@@ -158,7 +158,7 @@ class Taking:
             if changed:
                 self._store(changed)
             tree = self._git.run("write-tree", "--missing-ok").strip().decode("ascii", "replace")
-        unread = len(re.findall(r"^warning: could not open directory", answer.said, re.M))
+        unread = len(re.findall(r"^warning: could not open directory", answer.stderr, re.M))
         return Snapshot(
             tree,
             tuple(self._skipped[path] for path in sorted(self._skipped)),
@@ -168,8 +168,8 @@ class Taking:
 
     def _skip(self, path: bytes, why: str, status: os.stat_result | None = None) -> None:
         name = path.rstrip(b"/")
-        known = status if status and (stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode)) else None
-        times = (known.st_size, known.st_mtime_ns, known.st_ctime_ns) if known else ()
+        file_status = status if status and (stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode)) else None
+        times = (file_status.st_size, file_status.st_mtime_ns, file_status.st_ctime_ns) if file_status else ()
         self._skipped[name] = Skipped(worded(name), why, *times)
 
     def _is_storable(self, path: bytes) -> bool:
@@ -196,10 +196,10 @@ class Taking:
             self._skip(path, "too large to save", status)
         elif not os.access(full, os.R_OK):
             self._skip(path, "no read permission", status)
-        elif status.st_size > self._left:
+        elif status.st_size > self._bytes_left:
             self._skip(path, "too many new files to save", status)
         else:
-            self._left -= status.st_size
+            self._bytes_left -= status.st_size
             return True
         return False
 
@@ -208,22 +208,22 @@ class Taking:
         answer = self._git.ask(
             *("update-index", "-z", "--add", "--remove", "--replace", "--stdin"), input=b"\0".join(paths) + b"\0"
         )
-        refused = set(re.findall(r"^Ignoring path (.*)$", answer.said, re.M))
-        known = {path for path in paths if os.fsdecode(path) in refused} if refused else set[bytes]()
-        for path in known:
+        refused = set(re.findall(r"^Ignoring path (.*)$", answer.stderr, re.M))
+        refused_paths = {path for path in paths if os.fsdecode(path) in refused} if refused else set[bytes]()
+        for path in refused_paths:
             self._skip(path, _NO_NAME, self._status(path))
-        if not answer.code and len(known) == len(refused) and len(answer.said) < _MOST_SAID:
+        if not answer.code and len(refused_paths) == len(refused) and len(answer.stderr) < _MOST_STDERR:
             return
-        if not (paths := [path for path in paths if path not in known]):
+        if not (paths := [path for path in paths if path not in refused_paths]):
             return
         if len(paths) > 1:
             half = len(paths) // 2
             self._store(paths[:half])
             self._store(paths[half:])
             return
-        if re.search(r"unable to write|No space left|index file|index\.lock", answer.said):
-            raise _failed("update-index", answer.said, self._repository)
-        lines = [line for line in answer.said.splitlines() if line.startswith(("error: ", "fatal: "))]
+        if re.search(r"unable to write|No space left|index file|index\.lock", answer.stderr):
+            raise _failed("update-index", answer.stderr, self._repository)
+        lines = [line for line in answer.stderr.splitlines() if line.startswith(("error: ", "fatal: "))]
         why = lines[0].partition(": ")[2] if lines else _NO_NAME
         self._skip(paths[0], one_line(why, 120), self._status(paths[0]))
 
@@ -253,5 +253,5 @@ def _changed(output: bytes) -> Iterator[bytes]:
                 continue
 
 
-def _failed(command: str, said: str, repository: Repository) -> GitError:
-    return failure((command,), Answer(128, b"", said), repository.root)
+def _failed(command: str, stderr: str, repository: Repository) -> GitError:
+    return failure((command,), GitResult(128, b"", stderr), repository.root)

@@ -41,21 +41,21 @@ def can_merge() -> None:
 def merged(git: Git, base: str, ours: str, theirs: str) -> Merge:
     """Merge two trees or commits that share `base`; only objects are written. Raises GitError."""
     can_merge()
-    before, mine, other = (_tree_of(git, name) for name in (base, ours, theirs))
-    if mine in (before, other):
-        return Merge(other)
-    if before == other:
-        return Merge(mine)
-    root = _passing_commit(git, before)
-    sides = (_passing_commit(git, mine, root), _passing_commit(git, other, root))
+    base_tree, our_tree, their_tree = (_tree_of(git, name) for name in (base, ours, theirs))
+    if our_tree in (base_tree, their_tree):
+        return Merge(their_tree)
+    if base_tree == their_tree:
+        return Merge(our_tree)
+    root = _passing_commit(git, base_tree)
+    sides = (_passing_commit(git, our_tree, root), _passing_commit(git, their_tree, root))
     answer = git.ask(
         "-c", "merge.directoryRenames=false", "-c", "merge.conflictStyle=merge", "merge-tree", "--write-tree", "-z",
         "--allow-unrelated-histories", *sides,
     )  # fmt: skip
     if answer.code not in (0, 1):
         raise failure(("merge-tree",), answer, git.directory)
-    tree, _, rest = answer.output.partition(b"\0")
-    return Merge(os.fsdecode(tree), tuple(_conflicts(rest)) if answer.code else ())
+    tree, _, listing = answer.output.partition(b"\0")
+    return Merge(os.fsdecode(tree), tuple(_conflicts(listing)) if answer.code else ())
 
 
 def _tree_of(git: Git, name: str) -> str:
@@ -68,12 +68,12 @@ def _passing_commit(git: Git, tree: str, *parents: str) -> str:
     return os.fsdecode(git.run(*_NOBODY, "commit-tree", tree, *words, input=b"-\n")).strip()
 
 
-def _conflicts(rest: bytes) -> Iterator[Conflict]:
+def _conflicts(listing: bytes) -> Iterator[Conflict]:
     """Parse the files with stages, and the messages after an empty field: path count, paths, kind, text."""
-    fields = rest.split(b"\0")
+    fields = listing.split(b"\0")
     end = fields.index(b"") if b"" in fields else len(fields)
     paths = dict.fromkeys(field.partition(b"\t")[2] for field in fields[:end])
-    said: dict[bytes, tuple[str, str]] = {}
+    descriptions: dict[bytes, tuple[str, str]] = {}
     messages = iter(fields[end + 1 :])
     for count in messages:
         if not count.isdigit():
@@ -83,9 +83,9 @@ def _conflicts(rest: bytes) -> Iterator[Conflict]:
         if kind not in _QUIET:
             head = re.match(r"CONFLICT \((.*?)\): ", words)
             for path in named:
-                said.setdefault(path, (head[1], words[head.end() :]) if head else (kind, words))
+                descriptions.setdefault(path, (head[1], words[head.end() :]) if head else (kind, words))
     for path in paths:
-        kind, words = said.get(path, ("", "both sides changed it"))
+        kind, words = descriptions.get(path, ("", "both sides changed it"))
         yield Conflict(worded(path), words, kind)
 
 
@@ -95,10 +95,10 @@ def commit(git: Git, tree: str, parents: Sequence[str], message: str) -> str:
     Without a user name in git, subdeck is the author.
     """
     arguments = ("commit-tree", tree, *(word for parent in parents for word in ("-p", parent)))
-    given = message.encode("utf-8", "replace")
-    answer = git.ask(*arguments, input=given)
-    if answer.code and re.search(r"tell me who you are|identity|auto-detect", answer.said):
-        answer = git.ask(*_NOBODY, *arguments, input=given)
+    content = message.encode("utf-8", "replace")
+    answer = git.ask(*arguments, input=content)
+    if answer.code and re.search(r"tell me who you are|identity|auto-detect", answer.stderr):
+        answer = git.ask(*_NOBODY, *arguments, input=content)
     if answer.code:
         raise failure(arguments, answer, git.directory)
     return os.fsdecode(answer.output).strip()

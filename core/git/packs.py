@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import IO
 
 from ..system import files
-from .program import Answer, Git, GitError, failure
+from .program import Git, GitError, GitResult, failure
 
 PACKING_S = 1800.0
 """Seconds for making or reading a pack."""
@@ -72,10 +72,10 @@ def write_pack(git: Git, file: IO[bytes], commit: str, known: str = "") -> int:
 
     arguments = ("pack-objects", "--revs", "--stdout", "--quiet", "--delta-base-offset")
     more = ("--thin", "--shallow") if known else ("--window=0",)
-    wanted = f"{commit}\n{known and f'^{known}'}\n"
-    code, said = git.feed(take, *arguments, *more, input=wanted.encode())
+    revisions = f"{commit}\n{known and f'^{known}'}\n"
+    code, stderr = git.feed(take, *arguments, *more, input=revisions.encode())
     if code:
-        raise failure(arguments, Answer(code, b"", said), git.directory)
+        raise failure(arguments, GitResult(code, b"", stderr), git.directory)
     file.flush()
     return size
 
@@ -83,14 +83,14 @@ def write_pack(git: Git, file: IO[bytes], commit: str, known: str = "") -> int:
 class Intake:
     """An incoming pack, kept apart: a bad one never gets into the repository."""
 
-    def __init__(self, git_dir: str, objects: str, place: str, *, directory: str = "", is_own: bool = False) -> None:
-        """`objects` belong to the repository. `place` is a directory that is created here, and removed by `close`. With
-        `is_own`, subdeck's repository, its settings are not read.
+    def __init__(self, git_dir: str, objects: str, scratch: str, *, directory: str = "", is_own: bool = False) -> None:
+        """`objects` belong to the repository. `scratch` is a directory that is created here, and removed by `close`.
+        With `is_own`, subdeck's repository, its settings are not read.
         """
         self._objects = objects
-        self._place = place
-        self._apart = os.path.join(place, "objects")
-        files.remove_tree(place)
+        self._scratch = scratch
+        self._apart = os.path.join(scratch, "objects")
+        files.remove_tree(scratch)
         files.make_private_directory(os.path.join(self._apart, "pack"))
         self.git = Git(
             directory or git_dir,
@@ -123,7 +123,7 @@ class Intake:
         self.git.patience = PACKING_S
         sizes = self._came.run("cat-file", "--batch-all-objects", "--unordered", "--batch-check=%(objectsize)")
         if (total := sum(map(int, sizes.split()))) > UNPACKED * most:
-            raise GitError(f"it stands for {total:,} bytes of files, more than is taken", where=self._place)
+            raise GitError(f"it stands for {total:,} bytes of files, more than is taken", where=self._scratch)
 
     def keep(self, pack: IO[bytes], git: Git) -> None:
         """Store the new objects in the repository of `git`. Raises GitError and OSError."""
@@ -140,7 +140,7 @@ class Intake:
                     files.rename(os.path.join(packs, name), os.path.join(target, name))
 
     def close(self) -> None:
-        files.remove_tree(self._place)
+        files.remove_tree(self._scratch)
 
 
 def _count(pack: IO[bytes]) -> int:

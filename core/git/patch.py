@@ -81,8 +81,8 @@ def read_patch(content: bytes) -> Patch:
         file = FilePatch(begin=at, path=_named_twice(lines[at][len(_FILE) :]), hunks=[])
         patch.files.append(file)
         at = _read_head(lines, at + 1, file)
-        while at < count and (found := _HUNK.match(lines[at])):
-            at = _read_hunk(patch, file, at, found)
+        while at < count and (match := _HUNK.match(lines[at])):
+            at = _read_hunk(patch, file, at, match)
         file.end = at
     return patch
 
@@ -125,12 +125,12 @@ def _read_head(lines: list[bytes], at: int, file: FilePatch) -> int:
     return at
 
 
-def _read_hunk(patch: Patch, file: FilePatch, at: int, found: re.Match[bytes]) -> int:
+def _read_hunk(patch: Patch, file: FilePatch, at: int, match: re.Match[bytes]) -> int:
     """Read the lines announced by a hunk; return the line after it."""
     lines, old_numbers, new_numbers, pairs = patch.lines, patch.old, patch.new, patch.pairs
-    old, new = int(found[1]), int(found[3])
+    old, new = int(match[1]), int(match[3])
     old_end, new_end = (
-        start + (1 if size is None else int(size)) for start, size in ((old, found[2]), (new, found[4]))
+        start + (1 if size is None else int(size)) for start, size in ((old, match[2]), (new, match[4]))
     )
     begin, count = at, len(lines)
     at += 1
@@ -162,7 +162,7 @@ def _read_hunk(patch: Patch, file: FilePatch, at: int, found: re.Match[bytes]) -
         else:
             break  # the hunk is shorter than announced
         at += 1
-    file.hunks.append(Hunk(begin, at, found[5]))
+    file.hunks.append(Hunk(begin, at, match[5]))
     return at
 
 

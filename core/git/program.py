@@ -57,7 +57,7 @@ _LOCKED = re.compile(
 Given = bytes | IO[bytes] | None
 """A command's stdin: its content, or an open file."""
 _CHUNK = 1 << 16
-_MOST_SAID = 1 << 16
+_MOST_STDERR = 1 << 16
 """Bytes of stderr to keep: the last ones."""
 
 
@@ -66,9 +66,9 @@ class GitError(SubdeckError):
 
     code = "git.failed"
 
-    def __init__(self, what: str, *, where: str = "", hint: str = "", code: str = "", said: str = "") -> None:
+    def __init__(self, what: str, *, where: str = "", hint: str = "", code: str = "", stderr: str = "") -> None:
         super().__init__(what, where=where, hint=hint, code=code)
-        self.said = said
+        self.stderr = stderr
         """Its complete stderr, not fit for display."""
 
 
@@ -82,10 +82,10 @@ class GitTimeout(GitError):
     """A command took too long, and was killed with all its processes."""
 
 
-class Answer(NamedTuple):
+class GitResult(NamedTuple):
     code: int
     output: bytes
-    said: str
+    stderr: str
     """Its stderr."""
 
 
@@ -143,18 +143,18 @@ class Git:
         """Return the output lines of a command with null bytes at their ends (`-z`). Raises GitError."""
         return [line for line in self.run(*arguments, input=input).split(b"\0") if line]
 
-    def ask(self, *arguments: str | bytes, input: Given = None) -> Answer:  # noqa: A002
+    def ask(self, *arguments: str | bytes, input: Given = None) -> GitResult:  # noqa: A002
         """Return a command's exit code and output. Raises GitError if it cannot be run, takes too long, or is killed:
         that is not an answer of "no".
         """
         deadline = time.monotonic() + COMING_S
         while True:
             written: list[bytes] = []
-            code, said = self.feed(written.append, *arguments, input=input)
+            code, stderr = self.feed(written.append, *arguments, input=input)
             if code < 0:
-                raise failure(arguments, Answer(code, b"", said), self.directory)
-            if not code or not _COMING.search(said) or time.monotonic() > deadline:
-                return Answer(code, b"".join(written), said)
+                raise failure(arguments, GitResult(code, b"", stderr), self.directory)
+            if not code or not _COMING.search(stderr) or time.monotonic() > deadline:
+                return GitResult(code, b"".join(written), stderr)
             time.sleep(0.01)
 
     def feed(
@@ -172,13 +172,13 @@ class Git:
             self._settings = (*configuration.overrides(self.configured()), *self._more)
         return self._converse(take, arguments, (*configuration.FIXED, *self._settings), input)
 
-    def configured(self) -> list[configuration.Entry]:
+    def configured(self) -> list[configuration.ConfigEntry]:
         """Return all effective settings with their scope; this runs no other program. Raises GitError."""
         check_version(OLDEST)
         written: list[bytes] = []
-        code, said = self._converse(written.append, configuration.LISTING, configuration.FIXED, None)
+        code, stderr = self._converse(written.append, configuration.LISTING, configuration.FIXED, None)
         if code:
-            raise failure(configuration.LISTING, Answer(code, b"", said), self.directory)
+            raise failure(configuration.LISTING, GitResult(code, b"", stderr), self.directory)
         return configuration.parsed(b"".join(written))
 
     def _converse(
@@ -186,12 +186,12 @@ class Git:
         take: Callable[[bytes], object],
         arguments: Sequence[str | bytes],
         settings: Sequence[Setting],
-        given: Given,
+        content: Given,
     ) -> tuple[int, str]:
         argv = [*self._bound(), program(), "--no-pager", *arguments]
         environment = self._environment(settings)
         try:
-            with _as_file(given) as stdin:
+            with _as_file(content) as stdin:
                 process = subprocess.Popen(
                     argv,
                     stdin=stdin,
@@ -202,12 +202,12 @@ class Git:
                     start_new_session=True,
                 )
         except (OSError, ValueError) as error:
-            said = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-            raise GitError(f"cannot start git: {said}", where=one_line(self.directory)) from error
+            reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+            raise GitError(f"cannot start git: {reason}", where=one_line(self.directory)) from error
         is_done = False
         try:
-            said = _heard(process, take, time.monotonic() + self.patience)
-            is_done = said is not None
+            stderr = _heard(process, take, time.monotonic() + self.patience)
+            is_done = stderr is not None
         except ChildProcessError:
             raise GitError(f"git {_name(arguments)}: its result is unknown", where=one_line(self.directory)) from None
         except TimeoutError:
@@ -222,7 +222,7 @@ class Git:
                 if stream:
                     stream.close()
             code = process.wait()
-        return (0, "") if said is None else (code, said)
+        return (0, "") if stderr is None else (code, stderr)
 
     def _bound(self) -> tuple[str, ...]:
         """Return the words that start a command with limited memory. Mapped files do not count.
@@ -248,7 +248,7 @@ def program() -> str:
 
     A relative entry of PATH would be looked up in the checkout.
     """
-    return _found(_search_path())
+    return _program_on(_search_path())
 
 
 def _search_path() -> str:
@@ -256,7 +256,7 @@ def _search_path() -> str:
 
 
 @lru_cache
-def _found(path: str) -> str:
+def _program_on(path: str) -> str:
     for directory in path.split(os.pathsep):
         name = os.path.join(directory, "git")
         if os.path.isfile(name) and os.access(name, os.X_OK):
@@ -272,31 +272,31 @@ def version() -> tuple[int, ...]:
 @lru_cache
 def _version_of(path: str) -> tuple[int, ...]:
     try:
-        said = subprocess.run((path, "version"), stdin=subprocess.DEVNULL, capture_output=True, cwd="/", timeout=10)
+        result = subprocess.run((path, "version"), stdin=subprocess.DEVNULL, capture_output=True, cwd="/", timeout=10)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise GitError(f"cannot run git: {error}", where=path) from error
-    found = re.match(rb"git version (\d+)\.(\d+)(?:\.(\d+))?", said.stdout)
-    if not found:
+    match = re.match(rb"git version (\d+)\.(\d+)(?:\.(\d+))?", result.stdout)
+    if not match:
         raise GitError("cannot read git's version", where=path)
-    return tuple(int(number) for number in found.groups() if number)
+    return tuple(int(number) for number in match.groups() if number)
 
 
 def check_version(needed: tuple[int, ...], what_for: str = "") -> None:
     """Raise GitMissing if git is missing or older than `needed`; `what_for` is a clause such as `to apply changes`."""
-    if (found := version()) < needed:
-        needed_words, found_words = ".".join(map(str, needed)), ".".join(map(str, found))
-        wanted = f"git {needed_words} or newer is needed{what_for and f' {what_for}'}"
-        raise GitMissing(f"{wanted}, but this is {found_words}", where=program(), hint="install a newer git")
+    if (current := version()) < needed:
+        needed_words, current_words = ".".join(map(str, needed)), ".".join(map(str, current))
+        requirement = f"git {needed_words} or newer is needed{what_for and f' {what_for}'}"
+        raise GitMissing(f"{requirement}, but this is {current_words}", where=program(), hint="install a newer git")
 
 
-def failure(arguments: Sequence[str | bytes], answer: Answer, where: str) -> GitError:
+def failure(arguments: Sequence[str | bytes], answer: GitResult, where: str) -> GitError:
     """Return an error from a command's last message, or from its exit code."""
-    if locked := _LOCKED.search(answer.said):
+    if locked := _LOCKED.search(answer.stderr):
         path = os.path.normpath(os.path.join(where, locked[1] or f"{locked[2]}.lock"))
         what = f"{one_line(os.path.basename(path).removesuffix('.lock'))} is locked: {AT_WORK}"
         hint = f"if no git command is running, remove {one_line(path)}"
-        return GitError(what, where=one_line(where), hint=hint, code="git.locked", said=answer.said)
-    lines = [line for line in map(one_line, answer.said.splitlines()) if line]
+        return GitError(what, where=one_line(where), hint=hint, code="git.locked", stderr=answer.stderr)
+    lines = [line for line in map(one_line, answer.stderr.splitlines()) if line]
     blamed = [line for line in lines if line.startswith(("fatal: ", "error: "))] or lines
     if blamed:
         what = blamed[-1].removeprefix("fatal: ").removeprefix("error: ")
@@ -304,7 +304,7 @@ def failure(arguments: Sequence[str | bytes], answer: Answer, where: str) -> Git
         what = f"killed by signal {-answer.code}"
     else:
         what = f"exit code {answer.code}"
-    return GitError(f"git {_name(arguments)}: {one_line(what, 300)}", where=one_line(where), said=answer.said)
+    return GitError(f"git {_name(arguments)}: {one_line(what, 300)}", where=one_line(where), stderr=answer.stderr)
 
 
 def quoted(path: str) -> str:
@@ -345,19 +345,19 @@ def _heard(process: subprocess.Popen[bytes], take: Callable[[bytes], object], de
 
     Raises TimeoutError. Its exit is not collected here, so its group can still be killed.
     """
-    said = b""
+    stderr = b""
     with selectors.DefaultSelector() as selector:
         for stream in filter(None, (process.stdout, process.stderr)):
             selector.register(stream, selectors.EVENT_READ)
         while selector.get_map():
-            left = deadline - time.monotonic()
-            if left < 0 or not (ready := selector.select(left)):
+            remaining = deadline - time.monotonic()
+            if remaining < 0 or not (ready := selector.select(remaining)):
                 raise TimeoutError
             for key, _ in ready:
                 if not (part := os.read(key.fd, _CHUNK)):
                     selector.unregister(key.fileobj)
                 elif key.fileobj is process.stderr:
-                    said = (said + part)[-_MOST_SAID:]
+                    stderr = (stderr + part)[-_MOST_STDERR:]
                 elif take(part) is False:
                     return None
     pause = 0.0002
@@ -366,7 +366,7 @@ def _heard(process: subprocess.Popen[bytes], take: Callable[[bytes], object], de
             raise TimeoutError
         time.sleep(pause)
         pause = min(0.02, pause * 2)
-    return os.fsdecode(said)
+    return os.fsdecode(stderr)
 
 
 def _kill(process: subprocess.Popen[bytes]) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from ..system import files
 from . import configuration
-from .configuration import Entry, Setting
+from .configuration import ConfigEntry, Setting
 from .index import small_file
 from .program import GitError
 from .reading_rules import Reading
@@ -85,7 +85,7 @@ def _info_path(repository: Repository, name: str) -> str:
     return os.path.join(above, "info", name)
 
 
-def _list(repository: Repository, entries: Sequence[Entry], key: str) -> bytes:
+def _list(repository: Repository, entries: Sequence[ConfigEntry], key: str) -> bytes:
     """Read a list named in the settings. The repository's own must be inside its working tree."""
     if value := configuration.value_of(entries, key, own=True):
         path = os.path.realpath(os.path.join(repository.root, os.path.expanduser(value)))
@@ -97,20 +97,20 @@ def _list(repository: Repository, entries: Sequence[Entry], key: str) -> bytes:
     return small_file(os.path.realpath(os.path.join(repository.root, os.path.expanduser(path))))
 
 
-def _prints(repository: Repository, entries: Iterable[Entry]) -> dict[str, str]:
+def _prints(repository: Repository, entries: Iterable[ConfigEntry]) -> dict[str, str]:
     values: dict[str, list[str]] = {}
     hooks = ""
     for entry in entries:
         if entry.is_checkouts:
             values.setdefault(entry.key, []).append(entry.value)
             hooks = entry.value if entry.key == "core.hookspath" else hooks
-    found = {f"{_SETTING}{key}": _digest("\0".join(each).encode("utf-8", "replace")) for key, each in values.items()}
+    prints = {f"{_SETTING}{key}": _digest("\0".join(each).encode("utf-8", "replace")) for key, each in values.items()}
     for name, path in _files(repository, hooks):
         if print_ := _print(path):
-            found[f"{_FILE}{name}"] = print_
+            prints[f"{_FILE}{name}"] = print_
     for name in _replaced(repository.common_dir):
-        found[f"{_FILE}{name}"] = "-"
-    return found
+        prints[f"{_FILE}{name}"] = "-"
+    return prints
 
 
 def _files(repository: Repository, hooks: str) -> Iterator[tuple[str, str]]:
@@ -135,10 +135,10 @@ def _hooks(name: str, directory: str) -> Iterator[tuple[str, str]]:
 
 def _modules(common_dir: str) -> Iterator[tuple[str, str]]:
     """Yield the repositories of submodules inside another one."""
-    left = _MOST_MODULES
+    remaining = _MOST_MODULES
     for directory, names, held in os.walk(os.path.join(common_dir, "modules")):
-        if "config" in held and left:
-            left -= 1
+        if "config" in held and remaining:
+            remaining -= 1
             names[:] = [name for name in names if name == "modules"]
             yield f"{os.path.relpath(directory, common_dir)}/", directory
 

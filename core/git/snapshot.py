@@ -74,7 +74,7 @@ class Store:
         with self._alone():
             settings = self._prepare(repository)
             taken = self._taken(repository, settings, largest, patience, into_repository=into_repository)
-            skipped = tuple(self._told_inside(repository, taken, largest, patience))
+            skipped = tuple(self._skipped_files(repository, taken, largest, patience))
             if self.reading and self._inside and not self._first:
                 self.reading = replace(self.reading, inside=self._inside)
             return replace(taken, skipped=skipped, note="; ".join(filter(None, (taken.note, self._unrun_words()))))
@@ -117,16 +117,20 @@ class Store:
                 _make_private(index)
         raise fault or GitError("git cannot create an index", where=self.directory)
 
-    def _told_inside(self, repository: Repository, taken: Snapshot, largest: int, patience: float) -> Iterator[Skipped]:
+    def _skipped_files(
+        self, repository: Repository, taken: Snapshot, largest: int, patience: float
+    ) -> Iterator[Skipped]:
         """Yield skipped files, inner repositories with a digest of their content, and changed submodules."""
-        left = _MOST_INSIDE
-        for one in taken.skipped:
-            if one.why == NESTED and left:
-                left -= 1
-                yield replace(one, why=f"{NESTED} ({self._looked_inside(repository, one.path, largest, patience)[0]})")
+        remaining = _MOST_INSIDE
+        for file in taken.skipped:
+            if file.why == NESTED and remaining:
+                remaining -= 1
+                yield replace(
+                    file, why=f"{NESTED} ({self._looked_inside(repository, file.path, largest, patience)[0]})"
+                )
             else:
-                yield one
-        for path in _submodules(repository)[:left]:
+                yield file
+        for path in _submodules(repository)[:remaining]:
             state, is_dirty = self._looked_inside(repository, path, largest, patience)
             if is_dirty:
                 yield Skipped(path, f"changes inside the submodule ({state})")
@@ -148,7 +152,9 @@ class Store:
             return "it cannot be read", True
         if store.reading:
             self._inside[key] = store.reading
-        whys = "".join(f"{one.path}\0{one.why}\0{one.size}\0{one.mtime_ns}\0{one.ctime_ns}\0" for one in taken.skipped)
+        whys = "".join(
+            f"{file.path}\0{file.why}\0{file.size}\0{file.mtime_ns}\0{file.ctime_ns}\0" for file in taken.skipped
+        )
         content = sha256(f"{inner.head}{taken.tree}{whys}".encode()).hexdigest()
         return content[:10], bool(taken.skipped) or taken.tree != inner.tree
 
@@ -178,9 +184,11 @@ class Store:
         A commit with the prefix `^` is left out with its ancestors, so that history is not traversed. Raises GitError
         and OSError.
         """
-        wanted = "".join(f"{name}\n" for name in objects).encode()
+        revisions = "".join(f"{name}\n" for name in objects).encode()
         git = self.git(repository)
-        pack = git.run("pack-objects", "--revs", "--stdout", "--local", "--quiet", "--delta-base-offset", input=wanted)
+        pack = git.run(
+            "pack-objects", "--revs", "--stdout", "--local", "--quiet", "--delta-base-offset", input=revisions
+        )
         repository.git.run("unpack-objects", "-q", input=pack)
 
     def write(self, repository: Repository, now: str, wanted: str, *, patience: float = WRITING_S) -> None:

@@ -116,8 +116,8 @@ def remove_files(path: str) -> None:
         return
     files.remove_tree(path)
     if os.path.lexists(path):
-        for place, names, _ in os.walk(path):
-            for directory in (place, *(os.path.join(place, name) for name in names)):
+        for parent, names, _ in os.walk(path):
+            for directory in (parent, *(os.path.join(parent, name) for name in names)):
                 if stat.S_ISDIR(os.lstat(directory).st_mode):
                     os.chmod(directory, 0o700)
         shutil.rmtree(path)
@@ -133,31 +133,31 @@ def listed(repository: Repository) -> tuple[Worktree, ...]:
 
 
 def _parsed(lines: Iterable[str]) -> Worktree:
-    said: dict[str, str] = {}
+    fields: dict[str, str] = {}
     for line in lines:
-        word, _, rest = line.partition(" ")
-        said[word] = rest
-    head = said.get("HEAD", "")
+        word, _, value = line.partition(" ")
+        fields[word] = value
+    head = fields.get("HEAD", "")
     return Worktree(
-        said.get("worktree", ""),
+        fields.get("worktree", ""),
         head if head.strip("0") else "",
-        said.get("branch", "").removeprefix("refs/heads/"),
-        said.get("locked"),
-        said.get("prunable", ""),
+        fields.get("branch", "").removeprefix("refs/heads/"),
+        fields.get("locked"),
+        fields.get("prunable", ""),
     )
 
 
 def branches(repository: Repository, prefix: str) -> tuple[Branch, ...]:
     """Return the branches below a prefix such as `subdeck`, by name. Raises GitError."""
-    return _found(repository.git, f"refs/heads/{prefix.rstrip('/')}/")
+    return _branches_matching(repository.git, f"refs/heads/{prefix.rstrip('/')}/")
 
 
 def branch(repository: Repository, name: str) -> Branch | None:
     """Return one branch; None if it does not exist. Raises GitError."""
-    return next((found for found in _found(repository.git, f"refs/heads/{name}") if found.name == name), None)
+    return next((each for each in _branches_matching(repository.git, f"refs/heads/{name}") if each.name == name), None)
 
 
-def _found(git: Git, pattern: str) -> tuple[Branch, ...]:
+def _branches_matching(git: Git, pattern: str) -> tuple[Branch, ...]:
     fields = os.fsdecode(git.run("for-each-ref", f"--format={_FORM}", pattern)).split("\0")
     triples = zip(fields[::3], fields[1::3], fields[2::3], strict=False)
     return tuple(Branch(name.removeprefix("\n"), commit, worktree) for name, commit, worktree in triples)
@@ -165,8 +165,8 @@ def _found(git: Git, pattern: str) -> tuple[Branch, ...]:
 
 def delete_branch(repository: Repository, name: str, commit: str) -> bool:
     """Delete a branch if it is still at a commit and not checked out; return whether it was. Raises GitError."""
-    found = branch(repository, name)
-    if found is None or found.commit != commit or found.worktree:
+    existing = branch(repository, name)
+    if existing is None or existing.commit != commit or existing.worktree:
         return False
     repository.git.run("update-ref", "-d", f"refs/heads/{name}", commit)
     return True
@@ -200,17 +200,17 @@ def cone(directories: Sequence[str]) -> bytes:
     """
     if not directories:
         return b""
-    wanted = {inside(directory) for directory in directories}
+    included = {inside(directory) for directory in directories}
     above: set[str] = set()
-    for directory in wanted:
+    for directory in included:
         while directory := os.path.dirname(directory):
             above.add(directory)
     lines = ["/*", "!/*/"]
-    for directory in sorted(wanted | above):
+    for directory in sorted(included | above):
         parents = (directory[:end] for end, character in enumerate(directory) if character == "/")
-        if directory in wanted and not any(parent in wanted for parent in parents):
+        if directory in included and not any(parent in included for parent in parents):
             lines.append(f"/{_escaped(directory)}/")
-        elif directory not in wanted:
+        elif directory not in included:
             lines += [f"/{_escaped(directory)}/", f"!/{_escaped(directory)}/*/"]
     return "\n".join([*lines, ""]).encode("utf-8", "surrogateescape")
 

@@ -40,7 +40,7 @@ class Refused(Exception):
     """The run cannot start on this host; the message is for the operator."""
 
 
-class Place(Struct, frozen=True):
+class Destination(Struct, frozen=True):
     """This host's side of a run."""
 
     name: str
@@ -68,24 +68,24 @@ class Arrived(Struct, frozen=True):
         return os.path.exists(f"{self.run_dir}/{paths.RUNNER}") or self.has_gone()
 
 
-def take_in(start: Start, place: Place, directory: str | None = None) -> Arrived | None:
+def take_in(start: Start, destination: Destination, directory: str | None = None) -> Arrived | None:
     """Create a run and start its wrapper; return None if the run is already here or has finished.
 
     The run works in `directory`, by default in its meta's `cwd`. If the wrapper cannot be started, the run gets a
     failed result; if the disk was full, the run's directory is removed. Raises Refused, SubdeckError, OSError.
     """
-    run_dir = place.project.run_dir(start.run)
+    run_dir = destination.project.run_dir(start.run)
     if has_begun(run_dir):
         return None
     meta = _meta(start)
-    cwd = directory or _checked_cwd(meta, start, place.name)
-    settings = _settings(place.project)
+    cwd = directory or _checked_cwd(meta, start, destination.name)
+    settings = _settings(destination.project)
     agent = _agent(meta, settings)
-    own = replace(
+    host_meta = replace(
         meta,
         cwd=cwd,
         runner=RunnerKind.PROCESS,
-        host=place.name,
+        host=destination.name,
         agent_command=agent.command,
         max_running=None,
         session_path=meta.session_path and f"{run_dir}/{paths.CHILD_SESSION}",
@@ -93,14 +93,14 @@ def take_in(start: Start, place: Place, directory: str | None = None) -> Arrived
     )
     check = _check_option(start)
     may_have_wrapper = os.path.lexists(run_dir)
-    lock = _lock_of(own, start.prompt, place)
+    lock = _lock_of(host_meta, start.prompt, destination)
     try:
-        _furnish(own, start, run_dir, {**agent.env, **start.agent_env})
+        _furnish(host_meta, start, run_dir, {**agent.env, **start.agent_env})
         may_have_wrapper = True  # also if the start fails: a wrapper may have been forked without answering
-        has_gone = _start_wrapper(own, start, place, check, settings)
+        has_gone = _start_wrapper(host_meta, start, destination, check, settings)
     except (SubdeckError, OSError) as error:
         if may_have_wrapper or not is_of_full_disk(error):
-            return artifacts.fail_launch(own, run_dir, lock, error, by="host")
+            return artifacts.fail_launch(host_meta, run_dir, lock, error, by="host")
         files.remove_tree(run_dir)
         os.close(lock)
         raise
@@ -110,21 +110,21 @@ def take_in(start: Start, place: Place, directory: str | None = None) -> Arrived
     return Arrived(run_dir, lock, has_gone)
 
 
-def _lock_of(meta: RunMeta, prompt: bytes, place: Place) -> int:
+def _lock_of(meta: RunMeta, prompt: bytes, destination: Destination) -> int:
     """Create a run, or reopen one whose agent was killed before the wrapper took it; return its lock descriptor.
 
     Only the first of several wrappers takes the run, so starting another one is safe. Raises Refused.
     """
-    run_dir = place.project.run_dir(meta.run_id)
+    run_dir = destination.project.run_dir(meta.run_id)
     try:
         if os.path.lexists(run_dir):
             lock = files.open_lock(f"{run_dir}/{paths.LOCK}")
             files.lock(lock, shared=True)
             return lock
-        files.remove_tree(os.path.join(place.project.runs, f".{meta.run_id}"))  # left by an agent that was killed
-        return artifacts.create_run(place.project.runs, meta, prompt.decode("utf-8", "surrogateescape"))
+        files.remove_tree(os.path.join(destination.project.runs, f".{meta.run_id}"))  # left by an agent that was killed
+        return artifacts.create_run(destination.project.runs, meta, prompt.decode("utf-8", "surrogateescape"))
     except (SubdeckError, OSError) as error:
-        raise Refused(one_line(f"{place.name}: {error}", 900)) from error
+        raise Refused(one_line(f"{destination.name}: {error}", 900)) from error
 
 
 def _meta(start: Start) -> RunMeta:
@@ -159,10 +159,10 @@ def _checked_cwd(meta: RunMeta, start: Start, host: str) -> str:
     if not os.access(cwd, os.R_OK | os.X_OK):
         raise Refused(f"the run needs {there}, but {host}:{there} cannot be opened; check its permissions")
     if start.head:
-        found = repository.find(cwd)
-        head = (found and found.head) or ""
+        checkout = repository.find(cwd)
+        head = (checkout and checkout.head) or ""
         if head != start.head:
-            trouble = f" ({one_line(found.trouble, 200)})" if found and found.trouble else ""
+            trouble = f" ({one_line(checkout.trouble, 200)})" if checkout and checkout.trouble else ""
             raise Refused(
                 f"{there} is at commit {start.head[:12]}, but {host}:{there} is at {head[:12] or 'none'}{trouble}; "
                 "check out the same commit there, share the file system, or set hosts.code to git"
@@ -223,26 +223,26 @@ def _is_variable(name: str, value: str) -> bool:
 
 
 def _start_wrapper(
-    meta: RunMeta, start: Start, place: Place, check: tuple[str, ...], settings: Settings
+    meta: RunMeta, start: Start, destination: Destination, check: tuple[str, ...], settings: Settings
 ) -> Callable[[], bool]:
     """Start the wrapper in a new session, with its slots, leases and check. Raises LaunchError."""
-    run_dir, bell = place.project.run_dir(meta.run_id), os.path.join(place.project.active, meta.run_id)
+    run_dir, bell = destination.project.run_dir(meta.run_id), os.path.join(destination.project.active, meta.run_id)
     try:
         os.close(files.open_private(bell, os.O_WRONLY))
     except OSError:
         pass  # all runs are also checked every second
-    lease = ("--lease", place.lease, f"{start.lease_agent:g}", f"{start.lease_operator:g}")
+    lease = ("--lease", destination.lease, f"{start.lease_agent:g}", f"{start.lease_operator:g}")
     no_group = ("--no-group",) if settings.cgroup == "off" else ()
     call = WrapperCall(
         meta=meta,
-        project=place.project.root,
+        project=destination.project.root,
         run_dir=run_dir,
-        arguments=(run_dir, bell, "--slots", str(place.slots), place.slot_files, *lease, *check, *no_group),
+        arguments=(run_dir, bell, "--slots", str(destination.slots), destination.slot_files, *lease, *check, *no_group),
         in_scope=settings.cgroup == "scope",
         environment=for_wrapper(without=OF_A_RUN),
     )
     with _STARTING:
-        return start_wrapper(call, "", forker=place.forker)
+        return start_wrapper(call, "", forker=destination.forker)
 
 
 def reap_wrappers() -> None:

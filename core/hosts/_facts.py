@@ -68,7 +68,7 @@ def examined(
         missing_variables=tuple(name for name in asked.variables if name not in os.environ),
         git=version,
         clock=time.time(),
-        problems=tuple(one_line(said, 1000) for said in problems),
+        problems=tuple(one_line(text, 1000) for text in problems),
         certificates_until=max(0.0, expiry()),
         protocol=PROTOCOL,
     )
@@ -114,13 +114,13 @@ def _spool_problems(spool: str) -> Iterator[str]:
 def _git() -> tuple[str, str]:
     """Return git's version, and what is wrong with it."""
     try:
-        found = git.version()
+        version = git.version()
         git.check_version(git.OLDEST)
     except SubdeckError as error:
         return "", f"{error}"
-    return ".".join(map(str, found)), ""
+    return ".".join(map(str, version)), ""
 
 
 def _free_memory_mb() -> int:
-    found = re.search(rb"^MemAvailable:\s+([0-9]+) kB", files.content("/proc/meminfo"), re.MULTILINE)
-    return int(found[1]) // 1024 if found else 0
+    match = re.search(rb"^MemAvailable:\s+([0-9]+) kB", files.content("/proc/meminfo"), re.MULTILINE)
+    return int(match[1]) // 1024 if match else 0

@@ -6,7 +6,7 @@ import errno
 import re
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
-_SAID = re.compile("No space left on device|Disk quota exceeded")
+_MESSAGES = re.compile("No space left on device|Disk quota exceeded")
 """Git's messages."""
 
 
@@ -14,6 +14,6 @@ def is_of_full_disk(error: BaseException) -> bool:
     """Return whether an error or its cause reports a full disk."""
     if isinstance(error, OSError):
         return error.errno in _FULL
-    if _SAID.search(getattr(error, "said", "") or str(error)):
+    if _MESSAGES.search(getattr(error, "stderr", "") or str(error)):
         return True
     return error.__cause__ is not None and is_of_full_disk(error.__cause__)

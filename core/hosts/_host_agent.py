@@ -19,7 +19,7 @@ from ..errors import SubdeckError, in_one_line
 from ..project import talk
 from ..project.liveness import ask_to_stop, reconcile
 from ..run import artifacts
-from ..run.inbox import Entry, EntryKind, InboxClosed, pass_on
+from ..run.inbox import EntryKind, InboxClosed, InboxEntry, pass_on
 from ..run.model import StopRequest
 from ..run.proven import has_result
 from ..run.snapshot import Queued, RunSnapshot
@@ -28,7 +28,7 @@ from ..system import files, processes
 from ..system.log import log_fault
 from ..text.decoder import UNDECODABLE, decode, why
 from ..text.plain import one_line
-from ._arrival import Arrived, Place, Refused, reap_wrappers, take_in
+from ._arrival import Arrived, Destination, Refused, reap_wrappers, take_in
 from ._facts import examined, fitting_name, host_facts
 from ._full_disk import is_of_full_disk
 from ._mirror import Lacking, lacking
@@ -148,8 +148,8 @@ class HostAgent:
             return encode(Answer(Said.REFUSED, one_line(str(error), _LONGEST_WHY)))
         except Exception as error:
             log_fault(f"answering {verb}", error)
-            said = in_one_line(error) if isinstance(error, SubdeckError) else f"{type(error).__name__}: {error}"
-            return encode(Answer(Said.REFUSED, one_line(f"{self.name}: {said}", _LONGEST_WHY)))
+            reason = in_one_line(error) if isinstance(error, SubdeckError) else f"{type(error).__name__}: {error}"
+            return encode(Answer(Said.REFUSED, one_line(f"{self.name}: {reason}", _LONGEST_WHY)))
 
     async def hold(self, relay: str, run_id: str) -> Said:
         """Offer a run and hold a slot for it until it has finished, or a later ticket for it holds one: tickets of a
@@ -215,33 +215,33 @@ class HostAgent:
         if asked.protocol != PROTOCOL:
             return Pulled(spool=self.spool_id, host=self.name, facts=self.facts)
         spool = self._spool(asked.relay)
-        left = spool.left()
+        lease_left = spool.left()
         spool.hear()
         is_here = spool.known.issuperset(asked.have)
         deadline = time.monotonic() + (asked.wait if is_here else min(asked.wait, MISSING_S))
-        turn, wanted = spool.turn, asked.have
+        turn, have = spool.turn, asked.have
         while True:
-            found = await self._in_thread(lacking, spool.project, wanted, asked.budget)
-            rest = deadline - time.monotonic()
-            if found or rest <= 0 or self._offers.has_news(spool):
+            missing = await self._in_thread(lacking, spool.project, have, asked.budget)
+            seconds_left = deadline - time.monotonic()
+            if missing or seconds_left <= 0 or self._offers.has_news(spool):
                 break
-            await spool.news(turn, min(rest, 1.0))
+            await spool.news(turn, min(seconds_left, 1.0))
             # After a timeout check all runs: an agent's output alone does not touch the activity file.
             changed = spool.changed_since(turn) if spool.turn != turn else asked.have.keys()
-            turn, wanted = spool.turn, {run_id: asked.have[run_id] for run_id in changed if run_id in asked.have}
-        return self._pulled(spool, found, left)
+            turn, have = spool.turn, {run_id: asked.have[run_id] for run_id in changed if run_id in asked.have}
+        return self._pulled(spool, missing, lease_left)
 
-    def _pulled(self, spool: Spool, found: Lacking, left: float | None) -> Pulled:
+    def _pulled(self, spool: Spool, missing: Lacking, lease_left: float | None) -> Pulled:
         return Pulled(
             spool=self.spool_id,
             host=self.name,
             facts=self.facts,
             known=tuple(sorted(spool.known)[:MOST_RUNS]),
             offers=self._offers.tell(spool)[:MOST_RUNS],
-            chunks=found.chunks,
-            bells=found.bells,
-            ends=found.ends,
-            lease_left=left,
+            chunks=missing.chunks,
+            bells=missing.bells,
+            ends=missing.ends,
+            lease_left=lease_left,
         )
 
     async def _start(self, asked: Start) -> Answer:
@@ -262,8 +262,8 @@ class HostAgent:
             why = "it finished there long ago and was removed, because its result was not fetched"
             return Answer(Said.REFUSED, why)
         try:
-            place = await self._files.prepare(asked.run, asked.code) if asked.code else None
-            arrived = await self._in_thread(self._take_in, spool, asked, place)
+            directory = await self._files.prepare(asked.run, asked.code) if asked.code else None
+            arrived = await self._in_thread(self._take_in, spool, asked, directory)
         except (Refused, SubdeckError, OSError) as error:
             is_full = is_of_full_disk(error)
             if not is_full and not isinstance(error, Refused):
@@ -282,8 +282,8 @@ class HostAgent:
         spool.make()
         spool.keep_terms(Terms(asked.lease_operator, asked.keep, asked.keep_unused))
         spool.renew()  # before anything starts that would find an expired lease
-        place = Place(self.name, spool.project, self.slots, self._root.slots, spool.lease, self._forker)
-        return take_in(asked, place, directory)
+        destination = Destination(self.name, spool.project, self.slots, self._root.slots, spool.lease, self._forker)
+        return take_in(asked, destination, directory)
 
     async def _let_go(self, spool: Spool, run_id: str, arrived: Arrived) -> None:
         """Hold a run until its wrapper does; if the wrapper exits first, finish the run."""
@@ -324,7 +324,7 @@ class HostAgent:
         if asked.run not in spool.known:
             return Answer(Said.UNKNOWN)
         try:
-            entry = decode(asked.entry, Entry)
+            entry = decode(asked.entry, InboxEntry)
         except UNDECODABLE as error:
             return Answer(Said.REFUSED, f"cannot read the message: {why(error)}")
         if entry.kind == EntryKind.TAKE_OVER:
@@ -432,7 +432,7 @@ def _ask_to_stop(project: paths.Project, run_id: str, request: StopRequest) -> N
     ask_to_stop(project, run, force=request.force, by=request.by, reason=request.reason)
 
 
-def _pass_on(project: paths.Project, run_id: str, entry: Entry) -> None:
+def _pass_on(project: paths.Project, run_id: str, entry: InboxEntry) -> None:
     run_dir = project.run_dir(run_id)
     if pass_on(run_dir, entry):
         talk.wake(run_id, run_dir)

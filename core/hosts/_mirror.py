@@ -72,29 +72,31 @@ def lacking(project: paths.Project, have: Mapping[str, Have], budget: int) -> La
     except OSError:
         return Lacking()
     with runs:
-        found = {run_id: run for run_id, has in have.items() if (run := _look(project, runs, run_id, has))}
-        given = shares({run_id: run.wanted for run_id, run in found.items()}, budget)
+        candidates = {run_id: run for run_id, has in have.items() if (run := _look(project, runs, run_id, has))}
+        limits = shares({run_id: run.wanted for run_id, run in candidates.items()}, budget)
         chunks: list[Chunk] = []
         ends: list[End] = []
-        for run_id, run in found.items():
-            pieces, is_whole = _read(runs, run_id, run, given[run_id])
+        for run_id, run in candidates.items():
+            pieces, is_whole = _read(runs, run_id, run, limits[run_id])
             chunks += pieces
             if run.result and is_whole and (not ends or budget > 0):
                 ends.append(End(run_id, _fitting(run.result)))
                 budget -= len(run.result)
-    bells = tuple(Bell(run_id, run.bell) for run_id, run in found.items() if run.bell is not None and not run.result)
+    bells = tuple(
+        Bell(run_id, run.bell) for run_id, run in candidates.items() if run.bell is not None and not run.result
+    )
     return Lacking(tuple(chunks), bells, tuple(ends))
 
 
-def shares(wanted: Mapping[str, int], budget: int) -> dict[str, int]:
+def shares(requests: Mapping[str, int], budget: int) -> dict[str, int]:
     """Share a number of bytes: small requests get all they need, the others equal parts."""
-    given: dict[str, int] = {}
-    asking = len(wanted)
-    for run_id, size in sorted(wanted.items(), key=lambda one: one[1]):
-        given[run_id] = min(size, budget // asking)
-        budget -= given[run_id]
+    granted: dict[str, int] = {}
+    asking = len(requests)
+    for run_id, size in sorted(requests.items(), key=lambda item: item[1]):
+        granted[run_id] = min(size, budget // asking)
+        budget -= granted[run_id]
         asking -= 1
-    return given
+    return granted
 
 
 def _look(project: paths.Project, runs: Directory, run_id: str, has: Have) -> _Run | None:

@@ -105,10 +105,10 @@ class SpoolRoot:
             files.write_new(path, os.urandom(16).hex().encode(), durable=True)
         except FileExistsError:
             pass
-        found = files.read(path).decode("ascii", "replace").strip()
-        if not re.fullmatch(r"[0-9a-f]{32}", found):
+        spool_id = files.read(path).decode("ascii", "replace").strip()
+        if not re.fullmatch(r"[0-9a-f]{32}", spool_id):
             raise SubdeckError("the spool's id is damaged", where=path, hint="restore it, or use another directory")
-        return found
+        return spool_id
 
 
 def is_relay(name: str) -> bool:
@@ -128,12 +128,12 @@ class Spool:
         if not is_relay(relay):
             raise ValueError("a relay's id is 12 hex digits")
         self.relay = relay
-        place = os.path.join(root.path, relay)
-        self.project = paths.Project(place)
-        self.lease = os.path.join(place, _LEASE)
-        self.done = os.path.join(place, _DONE)
-        self._gone = os.path.join(place, _GONE)
-        self._terms_file = os.path.join(place, _TERMS)
+        directory = os.path.join(root.path, relay)
+        self.project = paths.Project(directory)
+        self.lease = os.path.join(directory, _LEASE)
+        self.done = os.path.join(directory, _DONE)
+        self._gone = os.path.join(directory, _GONE)
+        self._terms_file = os.path.join(directory, _TERMS)
         self.terms = self._read_terms()
         self.heard = self._heard_before()
         """Time of the last contact with the operator, by `now`."""
@@ -144,7 +144,7 @@ class Spool:
         self.turn = 0
         """Counter that grows with each piece of news."""
         self._changed: dict[str, int] = {}
-        """Turn of the latest news about each known run."""
+        """Generation of the latest news about each known run."""
         self._waiting: set[asyncio.Event] = set()
         self._ends: dict[str, list[asyncio.Future[None]]] = {}
         """Futures that wait for a run to finish; kept small, because each used slot has one."""
@@ -309,13 +309,13 @@ class Spool:
 
     def deliver(self, run_id: str) -> None:
         """Move a fully delivered run to `done`. Raises OSError, keeping an earlier copy there."""
-        place = os.path.join(self.done, run_id)
+        destination = os.path.join(self.done, run_id)
         files.make_private_directory(self.done)
         with opened(self.project.runs) as runs:
             runs.touch(run_id)
-        if os.path.lexists(place):
-            files.remove_tree(place)
-        files.rename(self.project.run_dir(run_id), place)
+        if os.path.lexists(destination):
+            files.remove_tree(destination)
+        files.rename(self.project.run_dir(run_id), destination)
 
     def purge(self) -> list[str]:
         """Remove runs delivered longer ago than `keep`, and runs unfetched for very long; return their ids."""

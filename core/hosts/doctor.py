@@ -63,10 +63,10 @@ def question(settings: Settings) -> Examine:
     return Examine(variables=settings.hosts.env[:1000], agents=(*agents[:99], *bundled()))
 
 
-def diagnose(found: Survey, settings: Settings, only: str = "") -> tuple[HostChecks, ...]:
+def diagnose(survey: Survey, settings: Settings, only: str = "") -> tuple[HostChecks, ...]:
     """Return the checks: the way to the hosts first, then each host, or only the one named."""
-    hosts = [host for host in found.hosts if only in ("", *_names(host))]
-    general = HostChecks("", tuple(_general(found, settings, only)))
+    hosts = [host for host in survey.hosts if only in ("", *_names(host))]
+    general = HostChecks("", tuple(_general(survey, settings, only)))
     return (general, *(HostChecks(_name(host), tuple(_of(host, settings))) for host in hosts))
 
 
@@ -81,22 +81,22 @@ def _name(host: Surveyed) -> str:
 # --- the way to all hosts --------------------------------------------------------------------------------------------
 
 
-def _general(found: Survey, settings: Settings, only: str) -> Iterator[Check]:
+def _general(survey: Survey, settings: Settings, only: str) -> Iterator[Check]:
     hosts = settings.hosts
     if hosts.scheduler:
         yield _tls(hosts.scheduler, hosts.tls)
-    for fault in found.faults:
+    for fault in survey.faults:
         yield Check("reach", State.PROBLEM, fault, _mending(fault))
-    if not found.hosts and not found.faults:
+    if not survey.hosts and not survey.faults:
         yield Check(
             "hosts",
             State.PROBLEM,
             "the cluster has no hosts",
             f"start some: subdeck hosts serve {hosts.scheduler or ''}".rstrip(),
         )
-    elif only and not any(only in _names(host) for host in found.hosts):
-        known = ", ".join(sorted(_name(host) for host in found.hosts)) or "none"
-        yield Check("hosts", State.PROBLEM, f"unknown host {one_line(only, 64)}", f"known hosts: {known}")
+    elif only and not any(only in _names(host) for host in survey.hosts):
+        names = ", ".join(sorted(_name(host) for host in survey.hosts)) or "none"
+        yield Check("hosts", State.PROBLEM, f"unknown host {one_line(only, 64)}", f"known hosts: {names}")
     missing = [name for name in hosts.env if name not in os.environ]
     if missing:
         yield Check(
@@ -121,19 +121,19 @@ def _tls(address: str, tls: TlsFiles) -> Check:
     if os.stat(files.key).st_mode & (stat.S_IRWXG | stat.S_IRWXO):
         what = f"other users can read {files.key} and use it to run programs on every host"
         return Check("tls", State.PROBLEM, what, f"chmod 600 {files.key}")
-    place = os.path.dirname(files.cert)
-    return _expiry("tls", expiry(files.ca, files.cert), f"{address} with the certificates in {place}")
+    directory = os.path.dirname(files.cert)
+    return _expiry("tls", expiry(files.ca, files.cert), f"{address} with the certificates in {directory}")
 
 
 def _expiry(name: str, until: float, well: str) -> Check:
     """Check when certificates expire; `well` is the text if that is far off."""
-    left = until - time.time()
-    if not until or left >= SOON_S:
+    seconds_left = until - time.time()
+    if not until or seconds_left >= SOON_S:
         return Check(name, State.OK, well)
     date = f"{datetime.fromtimestamp(until).astimezone():%Y-%m-%d}"
-    if left <= 0:
+    if seconds_left <= 0:
         return Check(name, State.PROBLEM, f"the certificates expired on {date} and are no longer accepted", _ANEW)
-    return Check(name, State.WARN, f"the certificates expire on {date}, in {span(left)}", _ANEW)
+    return Check(name, State.WARN, f"the certificates expire on {date}, in {span(seconds_left)}", _ANEW)
 
 
 def _mending(fault: str) -> str:
@@ -155,38 +155,38 @@ def _mending(fault: str) -> str:
 
 
 def _of(host: Surveyed, settings: Settings) -> Iterator[Check]:
-    said = host.examined
-    if said is None:
+    examined = host.examined
+    if examined is None:
         yield Check("answer", State.PROBLEM, host.fault or "it does not answer", _mending(host.fault))
         return
-    facts = said.facts
+    facts = examined.facts
     labels = f", with {needs_words(facts.labels)}" if facts.labels else ""
     used = f"{facts.used} of {facts.slots} slots used{labels}, load {facts.load:.1f} on {facts.cores} cores"
     yield Check("answer", State.OK, f"by {host.carrier} after {round(host.seconds * 1000)} ms; {used}")
     if host.fault:
         yield Check("messages", State.PROBLEM, host.fault)
-    if said.certificates_until:
-        until = datetime.fromtimestamp(said.certificates_until).astimezone()
-        yield _expiry("tls", said.certificates_until, f"until {until:%Y-%m-%d}")
-    yield from _versions(host, said)
-    yield from _agents(said, settings)
-    if said.missing_variables:
-        yield from _variables(said.missing_variables)
-    yield Check("spool", State.PROBLEM if said.problems else State.OK, _spool(said))
+    if examined.certificates_until:
+        until = datetime.fromtimestamp(examined.certificates_until).astimezone()
+        yield _expiry("tls", examined.certificates_until, f"until {until:%Y-%m-%d}")
+    yield from _versions(host, examined)
+    yield from _agents(examined, settings)
+    if examined.missing_variables:
+        yield from _variables(examined.missing_variables)
+    yield Check("spool", State.PROBLEM if examined.problems else State.OK, _spool(examined))
     yield (
-        Check("git", State.OK, said.git)
-        if said.git
+        Check("git", State.OK, examined.git)
+        if examined.git
         else Check("git", State.PROBLEM, "no usable git", "install git there")
     )
     yield _clock(host)
 
 
-def _spool(said: Examined) -> str:
-    return "; ".join(one_line(problem, 300) for problem in said.problems) or one_line(said.spool, 300)
+def _spool(examined: Examined) -> str:
+    return "; ".join(one_line(problem, 300) for problem in examined.problems) or one_line(examined.spool, 300)
 
 
-def _versions(host: Surveyed, said: Examined) -> Iterator[Check]:
-    facts = said.facts
+def _versions(host: Surveyed, examined: Examined) -> Iterator[Check]:
+    facts = examined.facts
     there = one_line(facts.subdeck, 40) or "unknown"
     if there == __version__:
         yield Check("subdeck", State.OK, there)
@@ -216,17 +216,19 @@ def _installed(package: str) -> str:
         return ""
 
 
-def _agents(said: Examined, settings: Settings) -> Iterator[Check]:
+def _agents(examined: Examined, settings: Settings) -> Iterator[Check]:
     names, usual = wanted(settings)
-    found: Mapping[str, AgentVersion] = {agent.name: agent for agent in said.agents}
+    agents: Mapping[str, AgentVersion] = {agent.name: agent for agent in examined.agents}
     for name in names:
-        agent = found.get(name)
+        agent = agents.get(name)
         if agent is not None and not agent.problem:
             yield Check(name, State.OK, one_line(agent.version, 100) or "found")
             continue
         state = State.PROBLEM if name == usual else State.WARN
         why = one_line(agent.problem, 300) if agent else "it was not checked"
-        yield Check(name, state, why, f"install {name} on {said.host}, or add it under agents: in the settings there")
+        yield Check(
+            name, state, why, f"install {name} on {examined.host}, or add it under agents: in the settings there"
+        )
 
 
 def _variables(names: Sequence[str]) -> Iterator[Check]:

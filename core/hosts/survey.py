@@ -48,8 +48,8 @@ class Survey(Struct, frozen=True):
 def survey(settings: HostsSettings, asked: Examine, *, patience: float, answer_s: float = 10.0) -> Survey:
     """Ask every configured host once; finding them takes at most `patience` seconds."""
     made, faults = carriers(settings)
-    found = asyncio.run(_survey(made, asked, patience, answer_s)) if made else Survey(())
-    return Survey(found.hosts, (*faults, *found.faults))
+    result = asyncio.run(_survey(made, asked, patience, answer_s)) if made else Survey(())
+    return Survey(result.hosts, (*faults, *result.faults))
 
 
 def carriers(settings: HostsSettings) -> tuple[tuple[Carrier, ...], tuple[str, ...]]:
@@ -89,9 +89,9 @@ async def _survey(made: Sequence[Carrier], asked: Examine, patience: float, answ
 async def _settled(made: Sequence[Carrier], patience: float) -> None:
     """Wait until each carrier has found its hosts or reports a fault."""
     deadline = time.monotonic() + patience
-    found, since = -1, time.monotonic()
+    host_count, since = -1, time.monotonic()
     while (now := time.monotonic()) < deadline:
-        if found != (found := sum(len(carrier.links) for carrier in made)):
+        if host_count != (host_count := sum(len(carrier.links) for carrier in made)):
             since = now
         if now - since >= SETTLE_S and all(_has_tried(carrier) for carrier in made):
             return
@@ -126,7 +126,7 @@ async def _ask(carrier: Carrier, link: Link, asked: Examine, timeout: float) -> 
 def _refusal(answer: bytes) -> str:
     """Return the reason of a refusal; empty if the answer is not one."""
     try:
-        said: Answer = decode_answer(Verb.HOLD, answer)
+        refusal: Answer = decode_answer(Verb.HOLD, answer)
     except BadMessage:
         return ""
-    return one_line(said.why or said.said, 500)
+    return one_line(refusal.why or refusal.said, 500)

@@ -72,18 +72,18 @@ class ChildSession(Struct, frozen=True):
 
 
 def own_session(
-    project: paths.Project, *, wanted: str | None, preset: str, cwd: str, agent: Keeper = OURS
+    project: paths.Project, *, session_id: str | None, preset: str, cwd: str, agent: Keeper = OURS
 ) -> ChildSession:
     """Return a new conversation or the wanted one; if it is a file, it is copied into the run directory.
 
     Raises UsageError if no finished run of that preset, directory and agent has the id.
     """
-    if wanted is None:
+    if session_id is None:
         return _begun(agent)
-    run_id, source = _find_source(project, _checked(wanted, agent), preset, cwd, agent)
+    run_id, source = _find_source(project, _checked(session_id, agent), preset, cwd, agent)
     if agent.naming is Naming.FILE:
-        return ChildSession(wanted, source=source)
-    return ChildSession(wanted, agent_session=AgentSession(resume=wanted, source=run_id))
+        return ChildSession(session_id, source=source)
+    return ChildSession(session_id, agent_session=AgentSession(resume=session_id, source=run_id))
 
 
 def _new_id() -> str:
@@ -95,14 +95,14 @@ def _new_id() -> str:
 
 
 def _begun(agent: Keeper, id_file: str | None = None) -> ChildSession:
-    known = None if agent.naming is Naming.TAKEN else _new_id()
+    session_id = None if agent.naming is Naming.TAKEN else _new_id()
     if agent.naming is Naming.FILE:
-        return ChildSession(known)
-    return ChildSession(known, agent_session=AgentSession(id_file=id_file))
+        return ChildSession(session_id)
+    return ChildSession(session_id, agent_session=AgentSession(id_file=id_file))
 
 
 def sticky_session(
-    *, wanted: str | None, preset: str, cwd: str, agent: Keeper = OURS, project: paths.Project | None = None
+    *, session_id: str | None, preset: str, cwd: str, agent: Keeper = OURS, project: paths.Project | None = None
 ) -> ChildSession:
     """Return the conversation shared by a preset's runs in a directory: the wanted one, the newest, or a new one.
 
@@ -112,14 +112,14 @@ def sticky_session(
     directory = os.path.join(paths.shared_sessions(), digits)
     prefix = f"{_file_name(preset)}_"
     if agent.naming is not Naming.FILE:
-        session = _sticky_elsewhere(directory, prefix, agent, wanted=wanted, preset=preset, cwd=cwd)
+        session = _sticky_elsewhere(directory, prefix, agent, session_id=session_id, preset=preset, cwd=cwd)
         return _with_source(session, project, preset, cwd, agent)
-    known = _checked(wanted, agent) if wanted is not None else _newest(directory, prefix, agent.suffix)
-    session_id = known or _new_id()
-    path = os.path.join(directory, f"{prefix}{session_id}.jsonl")
-    if wanted is not None and not os.path.isfile(path):
-        raise _unknown(wanted, preset, cwd)
-    return ChildSession(session_id, shared=path, is_new=known is None)
+    existing_id = _checked(session_id, agent) if session_id is not None else _newest(directory, prefix, agent.suffix)
+    chosen_id = existing_id or _new_id()
+    path = os.path.join(directory, f"{prefix}{chosen_id}.jsonl")
+    if session_id is not None and not os.path.isfile(path):
+        raise _unknown(session_id, preset, cwd)
+    return ChildSession(chosen_id, shared=path, is_new=existing_id is None)
 
 
 def _with_source(
@@ -135,22 +135,22 @@ def _with_source(
 
 
 def _sticky_elsewhere(
-    directory: str, prefix: str, agent: Keeper, *, wanted: str | None, preset: str, cwd: str
+    directory: str, prefix: str, agent: Keeper, *, session_id: str | None, preset: str, cwd: str
 ) -> ChildSession:
     """Return the conversation whose id is in a file; the wrapper reads and writes the file once it holds the lock."""
-    if wanted is not None:
+    if session_id is not None:
         named = (name for name in files.names(directory) if name.startswith(prefix) and name.endswith(agent.suffix))
-        known = _checked(wanted, agent)
-        found = next((path for name in named if _id_in(path := os.path.join(directory, name)) == known), "")
-        if not found:
-            raise _unknown(wanted, preset, cwd)
+        checked_id = _checked(session_id, agent)
+        file = next((path for name in named if _id_in(path := os.path.join(directory, name)) == checked_id), "")
+        if not file:
+            raise _unknown(session_id, preset, cwd)
     else:
         newest = _newest(directory, prefix, agent.suffix)
-        found = os.path.join(directory, f"{prefix}{newest or _new_id()}{agent.suffix}")
-        wanted = _id_in(found)
-    session = _begun(agent, found)
-    is_new = not os.path.lexists(found)
-    return replace(session, id=wanted or session.id, shared=found, is_new=is_new)
+        file = os.path.join(directory, f"{prefix}{newest or _new_id()}{agent.suffix}")
+        session_id = _id_in(file)
+    session = _begun(agent, file)
+    is_new = not os.path.lexists(file)
+    return replace(session, id=session_id or session.id, shared=file, is_new=is_new)
 
 
 def _id_in(path: str) -> str | None:
@@ -170,15 +170,15 @@ def begin_sticky(session: ChildSession, *, preset: str, cwd: str, agent: Keeper 
     directory = os.path.dirname(session.shared)
     files.make_private_directory(os.path.dirname(directory))
     files.make_private_directory(directory)
-    turn = files.open_directory(directory)
+    descriptor = files.open_directory(directory)
     try:
         with suppress(OSError):  # some network file systems cannot lock directories
-            files.lock(turn)
+            files.lock(descriptor)
         if session.is_new:
-            session = sticky_session(wanted=None, preset=preset, cwd=cwd, agent=agent)
+            session = sticky_session(session_id=None, preset=preset, cwd=cwd, agent=agent)
         _begin(session, cwd)
     finally:
-        os.close(turn)
+        os.close(descriptor)
     return session
 
 
@@ -218,15 +218,15 @@ def _header(session: ChildSession, cwd: str) -> bytes:
     return msgspec.json.encode(header) + b"\n"
 
 
-def _find_source(project: paths.Project, wanted: str, preset: str, cwd: str, agent: Keeper) -> tuple[str, str]:
+def _find_source(project: paths.Project, session_id: str, preset: str, cwd: str, agent: Keeper) -> tuple[str, str]:
     """Return the last run of a conversation, and its file, or the agent's id for it. Raises UsageError."""
     from ..project.liveness import Proof, reconcile  # most conversations are new
 
-    found: list[tuple[str, str, str]] = []
+    sources: list[tuple[str, str, str]] = []
     """Launch time, run id, and file or session id."""
     foreign = ""
     for name in sorted(artifacts.run_ids(project.runs), reverse=True):
-        if found and name[:15] != found[0][1][:15]:
+        if sources and name[:15] != sources[0][1][:15]:
             break  # ids order runs by the second; within a second only the meta tells
         run_dir = project.run_dir(name)
         meta = artifacts.read_meta(run_dir)
@@ -235,42 +235,42 @@ def _find_source(project: paths.Project, wanted: str, preset: str, cwd: str, age
         if os.path.realpath(meta.cwd) != os.path.realpath(cwd):
             continue
         result = artifacts.read_result(run_dir)
-        told = result.child_session_id if result else _told_session(run_dir)
-        if wanted not in (meta.child_session_id, told):
+        reported_id = result.child_session_id if result else _reported_session(run_dir)
+        if session_id not in (meta.child_session_id, reported_id):
             continue
         if not is_own(run_dir):
             foreign = foreign or name
             continue
         if result is None and reconcile(project, name, by="launcher") is not Proof.FINISHED:
             raise UsageError(
-                f"run {name[-6:]} is still using the agent session {wanted}",
+                f"run {name[-6:]} is still using the agent session {session_id}",
                 where="session id",
                 hint=f"wait for it (subdeck wait {name[-6:]}), or stop it",
             )
-        _check_keeper(meta, wanted, agent)
-        if session := (wanted if meta.agent_session else session_file(run_dir, meta)):
-            found.append((meta.created_at, name, session))
-    if not found and foreign:
+        _check_keeper(meta, session_id, agent)
+        if session := (session_id if meta.agent_session else session_file(run_dir, meta)):
+            sources.append((meta.created_at, name, session))
+    if not sources and foreign:
         check_own(project, foreign)
-    if not found:
-        raise _unknown(wanted, preset, cwd)
-    return max(found)[1:]
+    if not sources:
+        raise _unknown(session_id, preset, cwd)
+    return max(sources)[1:]
 
 
-def _check_keeper(meta: RunMeta, wanted: str, agent: Keeper) -> None:
+def _check_keeper(meta: RunMeta, session_id: str, agent: Keeper) -> None:
     """Raise UsageError if this agent cannot continue a run's conversation."""
     is_other = meta.agent_session and meta.agent != agent.agent
     if is_other or bool(meta.agent_session) != (agent.naming is not Naming.FILE):
-        raise _of_another(wanted, meta.agent, agent.agent)
+        raise _of_another(session_id, meta.agent, agent.agent)
     if meta.agent_session and meta.runner == RunnerKind.HOSTS:
         raise UsageError(
-            f"{one_line(meta.agent, 64)} keeps the agent session {wanted} on the host of run {meta.short_id}",
+            f"{one_line(meta.agent, 64)} keeps the agent session {session_id} on the host of run {meta.short_id}",
             where="session id",
             hint="remove the id to begin a new session",
         )
 
 
-def directory_of(project: paths.Project, wanted: str, cwd: str) -> str:
+def directory_of(project: paths.Project, session_id: str, cwd: str) -> str:
     """Return where to continue a conversation begun in a directory: there, or in its run's worktree."""
     here = os.path.realpath(cwd)
     for name in sorted(artifacts.run_ids(project.runs), reverse=True):
@@ -279,41 +279,41 @@ def directory_of(project: paths.Project, wanted: str, cwd: str) -> str:
         if meta is None or meta.is_newer or not meta.worktree or os.path.realpath(meta.origin_cwd) != here:
             continue
         result = artifacts.read_result(run_dir)
-        told = result.child_session_id if result else None
-        if wanted in (meta.child_session_id, told) and is_own(run_dir):
+        reported_id = result.child_session_id if result else None
+        if session_id in (meta.child_session_id, reported_id) and is_own(run_dir):
             return meta.cwd
     return cwd
 
 
-def _told_session(run_dir: str) -> str | None:
+def _reported_session(run_dir: str) -> str | None:
     """Return the id reported by the agent of a run without a result, whose wrapper may have been killed."""
     events = EventTail(os.path.join(run_dir, paths.EVENTS)).read(_BEGINNING)
     return next((event.id for event in events if isinstance(event, SessionTold)), None)
 
 
-def _of_another(wanted: str, keeper: str, agent: str) -> UsageError:
+def _of_another(session_id: str, keeper: str, agent: str) -> UsageError:
     return UsageError(
-        f'the agent session "{one_line(wanted, 80)}" belongs to the agent {one_line(keeper, 64)}, not {agent}',
+        f'the agent session "{one_line(session_id, 80)}" belongs to the agent {one_line(keeper, 64)}, not {agent}',
         where="session id",
         hint="use that agent, or remove the id to begin a new session",
     )
 
 
-def _unknown(wanted: str, preset: str, cwd: str) -> UsageError:
+def _unknown(session_id: str, preset: str, cwd: str) -> UsageError:
     whose = f'the preset "{one_line(preset, 64)}"' if preset else "a one-off run"
     return UsageError(
-        f'no agent session "{one_line(wanted, 80)}" of {whose} in {one_line(cwd, 200)}',
+        f'no agent session "{one_line(session_id, 80)}" of {whose} in {one_line(cwd, 200)}',
         where="session id",
         hint="a session id belongs to its run's preset and directory; remove it to begin a new session",
     )
 
 
-def _checked(wanted: str, agent: Keeper) -> str:
-    is_id = re.fullmatch(_ID, wanted) if agent.naming is Naming.FILE else paths.is_session_id(wanted)
+def _checked(session_id: str, agent: Keeper) -> str:
+    is_id = re.fullmatch(_ID, session_id) if agent.naming is Naming.FILE else paths.is_session_id(session_id)
     if not is_id:
-        what = f'"{one_line(wanted, 80)}" is not an agent session id'
+        what = f'"{one_line(session_id, 80)}" is not an agent session id'
         raise UsageError(what, where="session id", hint="copy the whole id")
-    return wanted
+    return session_id
 
 
 def _file_name(preset: str) -> str:
@@ -325,12 +325,12 @@ def _file_name(preset: str) -> str:
 def _newest(directory: str, prefix: str, suffix: str) -> str | None:
     """Return the id of a preset's most recently written conversation."""
     file_name = re.compile(rf"{re.escape(prefix)}({_ID}){re.escape(suffix)}")
-    found: list[tuple[int, str]] = []
+    conversations: list[tuple[int, str]] = []
     try:
         with os.scandir(directory) as entries:
             for entry in entries:
                 if (named := file_name.fullmatch(entry.name)) and entry.is_file():
-                    found.append((entry.stat().st_mtime_ns, named[1]))
+                    conversations.append((entry.stat().st_mtime_ns, named[1]))
     except OSError:
         return None
-    return max(found)[1] if found else None
+    return max(conversations)[1] if conversations else None

@@ -64,9 +64,9 @@ def resolve_model(
     then those of other packages), `levels` are its thinking levels, `parent` is the model of a known parent. Raises
     ModelError, which names the place of an unresolvable model, or all three places if none sets one.
     """
-    known = None if own_model else catalog
+    used_catalog = None if own_model else catalog
     if resolvers is None:
-        resolvers = (RolesResolver(settings.roles, known), *installed_resolvers())
+        resolvers = (RolesResolver(settings.roles, used_catalog), *installed_resolvers())
     reference = _chosen(call, preset, settings)
     if reference is None:
         model = ResolvedModel("", own_model, "agent") if own_model or has_default else _missing(preset)
@@ -76,7 +76,7 @@ def resolve_model(
         model = _own_default(reference, reference.text)
     else:
         takes_any = own_model and not reference.text.startswith("@")
-        model = _resolved(reference, known, () if takes_any else resolvers)
+        model = _resolved(reference, used_catalog, () if takes_any else resolvers)
         if model.inherits:
             model = _inherited(reference, parent)
     if (
@@ -189,26 +189,26 @@ def _missed(reference: _Reference, probe: Probe) -> str:
 def _role_hint(reference: _Reference) -> str:
     role = one_line(reference.text[1:], 40) or "fast"
     if reference.preset_source is PresetSource.BUNDLED:
-        other = 'copy the preset with "model: inherit" (press b in the app)'
+        alternative = 'copy the preset with "model: inherit" (press b in the app)'
     elif reference.preset_source is not None:
-        other = 'write "model: inherit" in the preset'
+        alternative = 'write "model: inherit" in the preset'
     else:
-        other = "write the model as provider/id"
+        alternative = "write the model as provider/id"
     return (
         f'set "{role}" under roles in {user_settings_file()} or in {agent_dir()}/{PROVIDERS}, '
-        f"either to inherit ({role}: inherit) or to a model; or {other}"
+        f"either to inherit ({role}: inherit) or to a model; or {alternative}"
     )
 
 
 def _finished(model: ResolvedModel, preset: Preset | None, own_model: str, levels: Sequence[str]) -> ResolvedModel:
     """Set the thinking level, and the model id of an agent that uses no model."""
-    wanted = model.thinking or (preset.thinking if preset else None)
-    given = wanted and offered_level(wanted, levels)
+    asked_level = model.thinking or (preset.thinking if preset else None)
+    level = asked_level and offered_level(asked_level, levels)
     notices = model.notices
-    if wanted != given:
-        notices = (*notices, f'thinking "{wanted}" is above this agent\'s highest level: using "{given}"')
+    if asked_level != level:
+        notices = (*notices, f'thinking "{asked_level}" is above this agent\'s highest level: using "{level}"')
     resolved = own_model or model.resolved
-    return ResolvedModel(model.requested, resolved, model.source, given, notices, inherits=model.inherits)
+    return ResolvedModel(model.requested, resolved, model.source, level, notices, inherits=model.inherits)
 
 
 def inherits(text: str | None, settings: Settings) -> bool:

@@ -71,8 +71,8 @@ def refresh_choices(agent: str | None, settings: Settings, news: Callable[[bool]
     if not asked:
         return False
     for each in asked:
-        if known := model_list(each):
-            known.begin(PATIENCE_S)
+        if saved_list := model_list(each):
+            saved_list.begin(PATIENCE_S)
     from threading import Thread
 
     def ask() -> None:

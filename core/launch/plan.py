@@ -132,13 +132,13 @@ class Plan:
         """Everything that prevents the launch, if it can be found at once."""
         if paths.is_demo():
             return (DEMO_REFUSAL,)
-        found: dict[str, SubdeckError] = {}
+        errors: dict[str, SubdeckError] = {}
         for part in _PARTS:
             try:
                 getattr(self, part)
             except SubdeckError as error:
-                found.setdefault(str(error), error)
-        return tuple(found.values())
+                errors.setdefault(str(error), error)
+        return tuple(errors.values())
 
     def decide(self, *, background: bool, launched_by: LaunchedBy) -> PlannedRun:
         """Decide everything. Raises the first of `problems`."""
@@ -287,8 +287,8 @@ class Plan:
                 if self.runner is RunnerKind.HOSTS:
                     refuse_worktree()
                 return host, ()
-        wanted = self.spec.worktree
-        if wanted is None or wanted is WorktreeFrom.NONE:
+        begins = self.spec.worktree
+        if begins is None or begins is WorktreeFrom.NONE:
             return None, ()
         try:
             if self.runner is RunnerKind.HOSTS:
@@ -301,7 +301,7 @@ class Plan:
                 )
             from ..work.base import planned
 
-            return (self._plan_worktree or planned)(self.cwd, wanted), ()
+            return (self._plan_worktree or planned)(self.cwd, begins), ()
         except UsageError as error:
             if self.spec.is_asked("worktree"):
                 raise
@@ -328,8 +328,8 @@ class Plan:
             return agent_elsewhere(name, self._settings, missing)
 
     def _with_model(self, choice: AgentChoice, model: str) -> AgentChoice:
-        known = catalog_of(choice, self._settings, self._request.parent_models)
-        return with_model(choice, model, self._settings, known)
+        catalog = catalog_of(choice, self._settings, self._request.parent_models)
+        return with_model(choice, model, self._settings, catalog)
 
     def _catalog(self, agent: AgentChoice) -> Catalog | None:
         """Return the agent's known models; the agent is asked again before a model counts as unknown."""
@@ -425,14 +425,16 @@ class Plan:
     @cached_property
     def child_session(self) -> ChildSession | None:
         """None for a run that saves no conversation."""
-        preset, wanted = self.preset, self._request.child_session
+        preset, session_id = self.preset, self._request.child_session
         name = preset.name if preset else ""
         if preset and preset.sticky:
             project = self._workspace.project
-            return sticky_session(wanted=wanted, preset=name, cwd=self.cwd, agent=self.keeper, project=project)
+            return sticky_session(session_id=session_id, preset=name, cwd=self.cwd, agent=self.keeper, project=project)
         if preset is None or preset.keeps_session:
-            return own_session(self._workspace.project, wanted=wanted, preset=name, cwd=self.cwd, agent=self.keeper)
-        if wanted is not None:
+            return own_session(
+                self._workspace.project, session_id=session_id, preset=name, cwd=self.cwd, agent=self.keeper
+            )
+        if session_id is not None:
             raise UsageError(
                 f'the preset "{one_line(name)}" saves no agent session to continue',
                 where="session id",
@@ -445,9 +447,9 @@ class Plan:
         """The inherited part of a parent's conversation; None without a parent or if nothing is inherited."""
         settings = self._settings
         path, isolated = self._parent_session(), self._request.isolated
-        is_told = settings.expose_isolated and isolated is not None
-        wanted = not isolated if is_told else self.spec.inherit_context
-        return inherit_from(path, settings.inheritance) if wanted and path is not None else None
+        call_decides = settings.expose_isolated and isolated is not None
+        is_inherited = not isolated if call_decides else self.spec.inherit_context
+        return inherit_from(path, settings.inheritance) if is_inherited and path is not None else None
 
     def _system_prompt(self) -> str | None:
         """Return the preset's prompt, and the instructions for a structured result if required."""
@@ -464,13 +466,13 @@ class Plan:
             return None
         if argv := checks.get(name):
             return CheckCommand(argv, self._settings.check_timeout)
-        known = f"known: {', '.join(checks)}" if checks else "there are none yet"
-        hint = f"{near} {known}" if (near := nearest(name, checks)) and len(checks) > 1 else known
+        known_checks = f"known: {', '.join(checks)}" if checks else "there are none yet"
+        hint = f"{near} {known_checks}" if (near := nearest(name, checks)) and len(checks) > 1 else known_checks
         raise UsageError(
             f'unknown check "{one_line(name, 60)}"',
             where="check",
             hint=f"{hint}; set checks in {paths.user_settings_file()}, as checks: {{tests: [make, test]}}",
-            brief_hint=known,
+            brief_hint=known_checks,
             code="check.not_found",
         )
 

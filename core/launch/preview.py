@@ -14,7 +14,7 @@ from ..config.yaml_tree import check_size, decode
 from ..errors import ContentError, SubdeckError, UsageError
 from ..presets.catalog import PresetCatalog, Tier, parsed_in, tiers
 from ..presets.file import SUFFIX, Preset, name_line
-from ..presets.sources import Place, place_of, preset_places
+from ..presets.sources import PresetDirectory, preset_directories, preset_directory
 from ..presets.write import stem_of
 from ..run.changes import WorktreePlan
 from ..run.model import Permissions, PresetSource, Tools, WorktreeFrom
@@ -110,12 +110,12 @@ def obstacles(presets: Iterable[Preset], workspace: Workspace) -> dict[str, tupl
     worktree, however many presets want one.
     """
     worktrees = _Worktrees()
-    found: dict[str, tuple[Obstacle, ...]] = {}
+    by_name: dict[str, tuple[Obstacle, ...]] = {}
     for preset in presets:
         plan = Plan(RunRequest(task="-", preset=preset.name), workspace, _only(preset), worktrees)
         if problems := plan.problems:
-            found[preset.name] = tuple(_obstacle(problem, preset) for problem in problems)
-    return found
+            by_name[preset.name] = tuple(_obstacle(problem, preset) for problem in problems)
+    return by_name
 
 
 def _only(preset: Preset) -> Callable[[], PresetCatalog]:
@@ -123,28 +123,28 @@ def _only(preset: Preset) -> Callable[[], PresetCatalog]:
 
 
 def _obstacle(problem: SubdeckError, preset: Preset) -> Obstacle:
-    is_told = problem.where in ("", preset.path) or problem.where in problem.what
-    return Obstacle(problem.what if is_told else f"{problem.where}: {problem.what}", problem.hint)
+    is_where_obvious = problem.where in ("", preset.path) or problem.where in problem.what
+    return Obstacle(problem.what if is_where_obvious else f"{problem.where}: {problem.what}", problem.hint)
 
 
 class _Worktrees:
     """Plans each kind of worktree of a directory once."""
 
     def __init__(self) -> None:
-        self._known: dict[tuple[str, WorktreeFrom], WorktreePlan | UsageError] = {}
+        self._plans: dict[tuple[str, WorktreeFrom], WorktreePlan | UsageError] = {}
 
     def __call__(self, directory: str, begins: WorktreeFrom) -> WorktreePlan:
         from ..work.base import planned
 
-        if (directory, begins) not in self._known:
+        if (directory, begins) not in self._plans:
             try:
-                self._known[directory, begins] = planned(directory, begins)
+                self._plans[directory, begins] = planned(directory, begins)
             except UsageError as error:
-                self._known[directory, begins] = error
-        known = self._known[directory, begins]
-        if isinstance(known, UsageError):
-            raise known
-        return known
+                self._plans[directory, begins] = error
+        plan = self._plans[directory, begins]
+        if isinstance(plan, UsageError):
+            raise plan
+        return plan
 
 
 def tools_words(preset: Preset, tools: Tools | None) -> str:
@@ -176,22 +176,22 @@ def check_preset(
     try:
         check_size(len(content))
         text = decode(content)
-        place = place_of(directory, workspace) or Place(source, directory)
-        preset = parsed_in(place, text, path or os.path.join(directory, "preset.md"))
-        others = [tier for tier in tiers(preset.name, workspace) if path is None or not _is_same(tier.path, path)]
-        _refuse_second(preset.name, text, directory, others, is_new=path is None)
+        preset_dir = preset_directory(directory, workspace) or PresetDirectory(source, directory)
+        preset = parsed_in(preset_dir, text, path or os.path.join(directory, "preset.md"))
+        namesakes = [tier for tier in tiers(preset.name, workspace) if path is None or not _is_same(tier.path, path)]
+        _refuse_second(preset.name, text, directory, namesakes, is_new=path is None)
     except ContentError as error:
         return PresetCheck(None, error)
     return PresetCheck(
         preset,
         warnings=(*map(one_line, preset.warnings), *run_warnings(preset, workspace)),
-        notes=tuple(_hiding(directory, others, workspace)),
+        notes=tuple(_hiding(directory, namesakes, workspace)),
     )
 
 
-def _refuse_second(name: str, text: str, directory: str, others: Sequence[Tier], *, is_new: bool) -> None:
+def _refuse_second(name: str, text: str, directory: str, namesakes: Sequence[Tier], *, is_new: bool) -> None:
     file = stem_of(name) + SUFFIX
-    beside = next((other.path for other in others if _is_same(os.path.dirname(other.path), directory)), None)
+    beside = next((tier.path for tier in namesakes if _is_same(os.path.dirname(tier.path), directory)), None)
     if beside is not None:
         what = (
             f'the name "{one_line(name)}" is already used by {one_line(os.path.basename(beside), 80)} '
@@ -204,12 +204,15 @@ def _refuse_second(name: str, text: str, directory: str, others: Sequence[Tier],
     raise ContentError(what, line=name_line(text), hint="choose another name")
 
 
-def _hiding(directory: str, others: Sequence[Tier], workspace: Workspace) -> Iterator[str]:
-    places = preset_places(workspace)
-    rank = next((rank for rank, place in enumerate(places) if _is_same(place.directory, directory)), len(places))
-    for other in others:
-        yield f"{'hides' if other.rank > rank else 'hidden by'} the {other.source} preset of this name"
+def _hiding(directory: str, namesakes: Sequence[Tier], workspace: Workspace) -> Iterator[str]:
+    directories = preset_directories(workspace)
+    rank = next(
+        (rank for rank, preset_dir in enumerate(directories) if _is_same(preset_dir.directory, directory)),
+        len(directories),
+    )
+    for tier in namesakes:
+        yield f"{'hides' if tier.rank > rank else 'hidden by'} the {tier.source} preset of this name"
 
 
-def _is_same(one: str, other: str) -> bool:
-    return os.path.realpath(one) == os.path.realpath(other)
+def _is_same(path: str, other_path: str) -> bool:
+    return os.path.realpath(path) == os.path.realpath(other_path)

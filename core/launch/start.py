@@ -323,8 +323,8 @@ def _fail(launching: _Launching, error: Exception) -> None:
     if lock is None:
         _forget_environment(run_dir)
         return  # a wrapper holds it; only the report of its start failed
-    left = (launching.activity_file, os.path.join(run_dir, paths.STARTING))
-    artifacts.fail_launch(launching.meta, run_dir, lock, error, by="launcher", files_left=left)
+    files_left = (launching.activity_file, os.path.join(run_dir, paths.STARTING))
+    artifacts.fail_launch(launching.meta, run_dir, lock, error, by="launcher", files_left=files_left)
 
 
 def _slot_options(project: paths.Project, meta: RunMeta) -> tuple[str, ...]:

@@ -151,9 +151,9 @@ class Outbox:
             relay.is_fresh = False
 
     def _write(self, line: bytes) -> None:
-        rest = memoryview(line)
-        while rest:
-            rest = rest[os.write(self._descriptor, rest[:PIECE]) :]
+        unwritten = memoryview(line)
+        while unwritten:
+            unwritten = unwritten[os.write(self._descriptor, unwritten[:PIECE]) :]
             with self._change:
                 self._written += 1
                 self._change.notify_all()
@@ -245,8 +245,8 @@ class Calls:
     def drop(self, request_id: RequestId) -> None:
         """Cancel a request for the client, if it is still running. Some clients send its number as text."""
         with self._change:
-            meant = [call for call in self._open if str(call.id) == str(request_id)]
-        for call in meant:
+            matching = [call for call in self._open if str(call.id) == str(request_id)]
+        for call in matching:
             call.drop()
 
     def cancel_all(self) -> None:
@@ -286,11 +286,11 @@ class Inbox:
             block = os.read(self._descriptor, READ)
         except OSError:
             block = b""  # same as the end
-        *ended, rest = block.split(b"\n")
+        *ended, unfinished = block.split(b"\n")
         for part in ended:
             self._hold(part)
             yield self._whole()
-        self._hold(rest)
+        self._hold(unfinished)
         if not block:
             self.has_ended = True
             yield self._whole()

@@ -42,16 +42,16 @@ def read(text: str) -> object:
 
 def put(text: str, path: Sequence[str], value: Fields) -> str:
     """Return a valid document (an object) with this value at a path of keys; creates missing objects."""
-    place = _object(text, text.index("{"))
-    unit = _indent(text, place) or "  "
+    container = _object(text, text.index("{"))
+    unit = _indent(text, container) or "  "
     for depth, key in enumerate(path):
-        member = place.find(key)
+        member = container.find(key)
         if member is None:
-            return _insert(text, place, path[depth:], value, unit)
+            return _insert(text, container, path[depth:], value, unit)
         if depth == len(path) - 1:
-            written = _written(value, text, place, unit)
+            written = _written(value, text, container, unit)
             return text[: member.value] + written + text[member.end :]
-        place = _object(text, member.value)
+        container = _object(text, member.value)
     return text
 
 
@@ -61,23 +61,23 @@ def take(text: str, path: Sequence[str]) -> str:
     An object that becomes empty is also removed, if there is whitespace before its member, as in objects that `put`
     created.
     """
-    place = _object(text, text.index("{"))
-    places: list[tuple[_Object, _Member]] = []
+    container = _object(text, text.index("{"))
+    containers: list[tuple[_Object, _Member]] = []
     for key in path:
-        member = place.find(key)
+        member = container.find(key)
         if member is None:
             return text
-        places.append((place, member))
+        containers.append((container, member))
         if text[member.value] == "{":
-            place = _object(text, member.value)
-    while places:
-        place, member = places.pop()
-        if len(place.members) > 1:
-            position = place.members.index(member)
+            container = _object(text, member.value)
+    while containers:
+        container, member = containers.pop()
+        if len(container.members) > 1:
+            position = container.members.index(member)
             if position:
-                return text[: place.members[position - 1].end] + text[member.end :]
-            return text[: member.start] + text[place.members[1].start :]
-        if member.start == place.start + 1:
+                return text[: container.members[position - 1].end] + text[member.end :]
+            return text[: member.start] + text[container.members[1].start :]
+        if member.start == container.start + 1:
             return text[: member.start] + text[member.end :]
     return ""
 
@@ -104,24 +104,24 @@ def _object(text: str, start: int) -> _Object:
     raise ValueError("the object does not end")
 
 
-def _insert(text: str, place: _Object, path: Sequence[str], value: Fields, unit: str) -> str:
+def _insert(text: str, container: _Object, path: Sequence[str], value: Fields, unit: str) -> str:
     """Insert a member after the last one, in the same layout, with the rest of the path inside it."""
     for outer in reversed(path[1:]):
         value = {outer: value}
-    written = f"{json.dumps(path[0])}: {_written(value, text, place, unit, is_made=len(path) > 1)}"
-    if place.members:
-        last = place.members[-1]
-        before = place.members[-2].end + 1 if len(place.members) > 1 else place.start + 1
+    written = f"{json.dumps(path[0])}: {_written(value, text, container, unit, is_made=len(path) > 1)}"
+    if container.members:
+        last = container.members[-1]
+        before = container.members[-2].end + 1 if len(container.members) > 1 else container.start + 1
         blank = text[before : last.start]
         return f"{text[: last.end]},{blank if blank.isspace() else ' '}{written}{text[last.end :]}"
-    return text[: place.start + 1] + written + text[place.start + 1 :]
+    return text[: container.start + 1] + written + text[container.start + 1 :]
 
 
-def _written(value: Fields, text: str, place: _Object, unit: str, *, is_made: bool = False) -> str:
+def _written(value: Fields, text: str, container: _Object, unit: str, *, is_made: bool = False) -> str:
     """Write a value on several lines if its neighbours are, otherwise on one; `is_made`: an object created for the
     path.
     """
-    indent = _indent(text, place)
+    indent = _indent(text, container)
     if indent is None:
         written = json.dumps(value, ensure_ascii=False)
         return f"{{ {written[1:-1]} }}" if is_made else written
@@ -129,7 +129,7 @@ def _written(value: Fields, text: str, place: _Object, unit: str, *, is_made: bo
     return json.dumps(value, ensure_ascii=False, indent=unit).replace("\n", newline + indent)
 
 
-def _indent(text: str, place: _Object) -> str | None:
+def _indent(text: str, container: _Object) -> str | None:
     """Return the indentation of an object's members; None if they are on the line of its brace."""
-    blank = text[place.start + 1 : place.members[0].start] if place.members else ""
+    blank = text[container.start + 1 : container.members[0].start] if container.members else ""
     return blank.rpartition("\n")[2] if "\n" in blank else None

@@ -13,7 +13,7 @@ from ..delegation.schema import SEND, STATUS, ToolSpec, tools_for
 from ..engine import Engine
 from ..errors import AgentUnavailable, SubdeckError, UsageError, reason
 from ..presets.catalog import Preset, PresetCatalog
-from ..presets.sources import preset_places
+from ..presets.sources import preset_directories
 from ..project.follower import watch
 from ..system.log import log_fault
 from ..text.plain import one_line
@@ -40,10 +40,10 @@ class Lists:
     """
 
     def __init__(self, engine: Engine, changed: Callable[[str], None]) -> None:
-        """Call `changed` with the name of a given list when that list changes."""
+        """Call `changed` with the name of a sent list when that list changes."""
         self._engine = engine
         self._changed = changed
-        self._given: dict[str, list[Fields]] = {}
+        self._sent_lists: dict[str, list[Fields]] = {}
         self._reading = threading.Lock()
         """Held while the files are read and the list is stored, so that no change is missed."""
         self._asking = threading.Lock()
@@ -73,7 +73,7 @@ class Lists:
 
     def _give(self, name: str, read: Callable[[], list[Fields]]) -> list[Fields]:
         with self._reading:
-            content = self._given[name] = read()
+            content = self._sent_lists[name] = read()
             if self._watcher is None:
                 self._watcher = threading.Thread(target=self._watch, name="changes", daemon=True)
                 self._watcher.start()
@@ -83,7 +83,9 @@ class Lists:
         """Compare the lists after each change to the files of presets, settings or models."""
 
         def directories() -> tuple[str, ...]:
-            presets = (path for place in preset_places(self._engine.workspace) for path in place.directories())
+            presets = (
+                path for preset_dir in preset_directories(self._engine.workspace) for path in preset_dir.directories()
+            )
             settings = os.path.dirname(paths.user_settings_file())
             return (*presets, self._engine.project.home, settings, paths.agent_dir())
 
@@ -113,12 +115,12 @@ class Lists:
     def _compare(self) -> None:
         for name, read in ((TOOLS, self._read_tools), (PROMPTS, self._read_prompts)):
             with self._reading:
-                if name not in self._given:
+                if name not in self._sent_lists:
                     continue
                 content = read()
-                is_other = content != self._given[name]
-                self._given[name] = content
-            if is_other:
+                has_changed = content != self._sent_lists[name]
+                self._sent_lists[name] = content
+            if has_changed:
                 self._changed(name)
 
     def _read_tools(self) -> list[Fields]:
@@ -141,13 +143,17 @@ class Lists:
             return False
         try:
             agent = self._engine.agent()
-            known = model_list(agent)
-            if known is None:
+            saved_list = model_list(agent)
+            if saved_list is None:
                 return False
             with self._asking:
-                if known.key == self._asked_at or has_whole_list(agent) or not (known.is_outdated or known.is_due()):
+                if (
+                    saved_list.key == self._asked_at
+                    or has_whole_list(agent)
+                    or not (saved_list.is_outdated or saved_list.is_due())
+                ):
                     return False
-                self._asked_at = known.key
+                self._asked_at = saved_list.key
                 refresh_models(agent)
                 return True
         except AgentUnavailable as error:

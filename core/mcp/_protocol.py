@@ -98,8 +98,10 @@ class Message(Struct, frozen=True):
     def client(self) -> str:
         """The client's name, if the request has it: in the handshake, or in its envelope."""
         meta = self.params.get("_meta")
-        about = self.params.get("clientInfo") or (cast("Fields", meta).get(_CLIENT) if isinstance(meta, dict) else None)
-        name = cast("Fields", about).get("name") if isinstance(about, dict) else None
+        client_info = self.params.get("clientInfo") or (
+            cast("Fields", meta).get(_CLIENT) if isinstance(meta, dict) else None
+        )
+        name = cast("Fields", client_info).get("name") if isinstance(client_info, dict) else None
         return name if isinstance(name, str) else ""
 
     def of(self, kind: type[T]) -> T:
@@ -169,19 +171,19 @@ def message(frame: object) -> Message | None:
         raise Malformed(INVALID_REQUEST, "a message is a JSON object")
     fields = cast("Fields", frame)
     request_id = fields.get("id")
-    known_id = cast("RequestId", request_id) if _is_id(request_id) else None
+    valid_id = cast("RequestId", request_id) if _is_id(request_id) else None
     if fields.get("jsonrpc") != "2.0":
-        raise Malformed(INVALID_REQUEST, 'a message has "jsonrpc": "2.0"', known_id)
+        raise Malformed(INVALID_REQUEST, 'a message has "jsonrpc": "2.0"', valid_id)
     if "method" not in fields and ("result" in fields or "error" in fields):
         return None
     method, params = fields.get("method"), fields.get("params")
     if not isinstance(method, str):
-        raise Malformed(INVALID_REQUEST, "the method is not a string", known_id)
-    if "id" in fields and known_id is None:
+        raise Malformed(INVALID_REQUEST, "the method is not a string", valid_id)
+    if "id" in fields and valid_id is None:
         raise Malformed(INVALID_REQUEST, "the id is not a string or a 64-bit integer")
     if params is not None and not isinstance(params, dict):
-        raise Malformed(INVALID_PARAMS, "the parameters are not a JSON object", known_id)
-    return Message(known_id, method, cast("Fields", params or {}))
+        raise Malformed(INVALID_PARAMS, "the parameters are not a JSON object", valid_id)
+    return Message(valid_id, method, cast("Fields", params or {}))
 
 
 def _is_id(value: object) -> bool:

@@ -107,8 +107,8 @@ def _run(row: Fields, with_handle: bool) -> Fields:
     left_out = () if with_handle else tuple(name for name in OF_A_HANDLE if not (plan and name == "cwd"))
     names = [name for name in OF_A_RUN if name in row and name not in left_out]
     kept = (*OF_A_HANDLE, "resolvedModel") if with_handle else ()
-    known = _saying({name: row[name] for name in names})
-    fields: Fields = {name: known.get(name) for name in names if name in known or name in kept}
+    values = _saying({name: row[name] for name in names})
+    fields: Fields = {name: values.get(name) for name in names if name in values or name in kept}
     if plan:
         fields["worktree"] = {"branch": plan["branch"]}
     if "durationMs" in fields:  # it has finished
@@ -118,15 +118,15 @@ def _run(row: Fields, with_handle: bool) -> Fields:
     if "changes" in fields and not (fields["changes"]["files"] or fields["changes"].get("note")):
         del fields["changes"]
     if "finalized" in fields:
-        said = (fields.get("answer"), fields.get("error"))
-        fields["finalized"] = {name: text for name, text in fields["finalized"].items() if text not in said}
+        shown_texts = (fields.get("answer"), fields.get("error"))
+        fields["finalized"] = {name: text for name, text in fields["finalized"].items() if text not in shown_texts}
     return fields
 
 
 def _used(usage: Fields) -> Fields:
     """Return the usage, without a cost that is unknown or incomplete."""
-    known = {name: usage.get(name) for name in USAGE if not (name == "cost" and usage.get("unpriced"))}
-    return _saying(known, none_of=(0,))
+    values = {name: usage.get(name) for name in USAGE if not (name == "cost" and usage.get("unpriced"))}
+    return _saying(values, none_of=(0,))
 
 
 def _saying(fields: Fields, none_of: tuple[Any, ...] = (None, "", [])) -> Fields:
@@ -150,16 +150,16 @@ def _cut(result: Fields, limit: int, write_whole: WriteWhole) -> Fields:
     room = limit - (_size(result) - sum(sizes.values()))
     if sum(sizes.values()) <= room:
         return result
-    left = len(sizes)
+    remaining = len(sizes)
     for number, size in sorted(sizes.items(), key=lambda item: item[1]):
-        share = max(LEAST, room // left)
+        share = max(LEAST, room // remaining)
         if size > share:
             row = rows[number]
             path = write_whole(row["runId"], row["answer"])
             row["answer"] = _beginning(row["answer"], share, path)
             size = share
         room -= size
-        left -= 1
+        remaining -= 1
     return result
 
 

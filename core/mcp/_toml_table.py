@@ -24,12 +24,12 @@ def put(text: str, path: Sequence[str], values: Fields) -> str:
         gap = "" if not text else newline if text.endswith("\n") else newline * 2
         return text + gap + newline.join((f"[{'.'.join(path)}]", *_assignments(values), ""))
     start, end = spans[0]
-    others = [line for line in lines[start + 1 : end] if not _assigns(line, values)]
-    if others and not others[-1].endswith("\n"):
-        others[-1] += newline
+    other_lines = [line for line in lines[start + 1 : end] if not _assigns(line, values)]
+    if other_lines and not other_lines[-1].endswith("\n"):
+        other_lines[-1] += newline
     ours = [assignment + newline for assignment in _assignments(values)]
     header = lines[start] if lines[start].endswith("\n") else lines[start] + newline
-    return "".join((*lines[:start], header, *ours, *others, *lines[end:]))
+    return "".join((*lines[:start], header, *ours, *other_lines, *lines[end:]))
 
 
 def take(text: str, path: Sequence[str]) -> str:
@@ -49,15 +49,15 @@ def _spans(lines: Sequence[str], path: Sequence[str]) -> list[tuple[int, int]]:
     caller that edits the document has to verify the result.
     """
     ours = re.compile(r"\s*\[\s*" + r"\s*\.\s*".join(map(_quoted, path)) + r"\s*(?:\.[^\]]*)?\]")
-    found: list[tuple[int, int]] = []
+    spans: list[tuple[int, int]] = []
     start = None
     for number, line in enumerate((*lines, "[")):
         if not _HEADER.match(line) or (start is not None and line.startswith((" ", "\t")) and not ours.match(line)):
             continue
         if start is not None:
-            found.append((start, _last_value(lines, start, number)))
+            spans.append((start, _last_value(lines, start, number)))
         start = number if ours.match(line) else None
-    return found
+    return spans
 
 
 def _quoted(part: str) -> str:

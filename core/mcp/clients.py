@@ -81,41 +81,43 @@ class Client(Struct, frozen=True):
 
     def install(self) -> Change:
         """Add or update subdeck's entry; a working entry stays as it is. Raises UsageError, OSError."""
-        text, found = self._read()
-        entry = self._merged(found)
-        if entry == found:
+        text, existing = self._read()
+        entry = self._merged(existing)
+        if entry == existing:
             return Change(self.path, entry, changed=False)
         if self.is_json:
             written = _json_member.put(text, self.keys, entry) if text.strip() else _new_json(self.keys, entry)
         else:
-            changed = {name: entry[name] for name in self.entry if found is None or found.get(name) != entry[name]}
+            changed = {
+                name: entry[name] for name in self.entry if existing is None or existing.get(name) != entry[name]
+            }
             written = _toml_table.put(text, self.keys, changed)
         self._write(text, written, entry)
         return Change(self.path, entry, changed=True)
 
     def uninstall(self) -> Change:
         """Remove subdeck's entry. Raises UsageError, OSError."""
-        text, found = self._read()
-        if found is None:
+        text, existing = self._read()
+        if existing is None:
             return Change(self.path, None, changed=False)
-        self._check_ours(found)
+        self._check_ours(existing)
         editor = _json_member if self.is_json else _toml_table
         self._write(text, editor.take(text, self.keys), None)
         return Change(self.path, None, changed=True)
 
-    def _merged(self, found: Fields | None) -> Fields:
+    def _merged(self, existing: Fields | None) -> Fields:
         """Return the new entry; a command that starts subdeck by name is kept, with its options."""
-        if found is None:
+        if existing is None:
             return self.entry
-        self._check_ours(found)
-        command = found.get("command")
+        self._check_ours(existing)
+        command = existing.get("command")
         if isinstance(command, str) and not os.path.isabs(command):
-            return self.entry | found
-        return self.entry | found | {name: self.entry[name] for name in ("command", "args")}
+            return self.entry | existing
+        return self.entry | existing | {name: self.entry[name] for name in ("command", "args")}
 
-    def _check_ours(self, found: Fields) -> None:
-        args = found.get("args")
-        words = [found.get("command"), *(cast("list[object]", args) if isinstance(args, list) else ())]
+    def _check_ours(self, existing: Fields) -> None:
+        args = existing.get("args")
+        words = [existing.get("command"), *(cast("list[object]", args) if isinstance(args, list) else ())]
         if words[-1:] != ["mcp"] or not any("subdeck" in str(word) for word in words):
             raise self._refusal(
                 f"the entry {NAME} exists but does not start subdeck", "rename or remove it, then try again"
@@ -143,22 +145,22 @@ class Client(Struct, frozen=True):
             text = raw.decode()
             return text, self._entry(text)
         except UNDECODABLE as error:
-            said = why(error) if self.is_json else f"invalid TOML ({error})"
-            raise self._refusal(said, "fix the file, then try again") from error
+            problem = why(error) if self.is_json else f"invalid TOML ({error})"
+            raise self._refusal(problem, "fix the file, then try again") from error
 
     def _entry(self, text: str) -> Fields | None:
         """Find subdeck's entry. Raises UsageError, or one of UNDECODABLE."""
-        place: Any = self._document(text)
+        node: Any = self._document(text)
         for number, key in enumerate(self.keys):
-            if not isinstance(place, dict):
+            if not isinstance(node, dict):
                 where = ".".join(self.keys[:number]) or "the whole"
                 raise self._refusal(f"{where} is not an object", "fix the file, then try again")
-            place = cast("Fields", place).get(key)
-            if place is None:
+            node = cast("Fields", node).get(key)
+            if node is None:
                 return None
-        if not isinstance(place, dict):
+        if not isinstance(node, dict):
             raise self._refusal(f"{'.'.join(self.keys)} is not an object", "fix the file, then try again")
-        return cast("Fields", place)
+        return cast("Fields", node)
 
     def _document(self, text: str) -> object:
         if not text.strip():
@@ -191,9 +193,9 @@ class Client(Struct, frozen=True):
         """Return a document without subdeck's entry, and without its table if that is then empty."""
         document: Any = self._document(text)
         servers = document.get(self.keys[0], {})
-        others = {name: server for name, server in servers.items() if name != NAME}
-        rest = {name: value for name, value in document.items() if name != self.keys[0]}
-        return rest | ({self.keys[0]: others} if others else {})
+        other_servers = {name: server for name, server in servers.items() if name != NAME}
+        other_fields = {name: value for name, value in document.items() if name != self.keys[0]}
+        return other_fields | ({self.keys[0]: other_servers} if other_servers else {})
 
     def _refusal(self, what: str, hint: str) -> UsageError:
         return UsageError(what, where=self.path, hint=hint)
@@ -214,16 +216,16 @@ def _claude(entry: Fields, project: str | None) -> Client:
         if project
         else "Restart Claude Code to load it."
     )
-    wanted = {"type": "stdio", **entry}
-    return Client(path, ("mcpServers", NAME), wanted, is_json=True, of_project=bool(project), next_step=next_step)
+    client_entry = {"type": "stdio", **entry}
+    return Client(path, ("mcpServers", NAME), client_entry, is_json=True, of_project=bool(project), next_step=next_step)
 
 
 def _codex(entry: Fields, project: str | None) -> Client:
     user = os.environ.get("CODEX_HOME") or os.path.join(os.path.expanduser("~"), ".codex")
     path = os.path.join(os.path.join(project, ".codex") if project else user, "config.toml")
-    wanted = entry | FOR_CODEX
+    client_entry = entry | FOR_CODEX
     if not project:  # a project's file is shared with others
-        wanted["env_vars"] = list(dict.fromkeys((*ENVIRONMENT, *_own_keys(path))))
+        client_entry["env_vars"] = list(dict.fromkeys((*ENVIRONMENT, *_own_keys(path))))
     next_step = (
         "Codex loads it in projects that you trust. Its model can then start subagents without "
         "asking you. It starts the server by name: everyone who works on this project needs "
@@ -231,7 +233,9 @@ def _codex(entry: Fields, project: str | None) -> Client:
         if project
         else "Restart Codex to load it. Its model can then start subagents without asking you."
     )
-    return Client(path, ("mcp_servers", NAME), wanted, is_json=False, of_project=bool(project), next_step=next_step)
+    return Client(
+        path, ("mcp_servers", NAME), client_entry, is_json=False, of_project=bool(project), next_step=next_step
+    )
 
 
 _CLIENTS = {CLAUDE: _claude, CODEX: _codex}

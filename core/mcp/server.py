@@ -314,7 +314,7 @@ class Server:
                 params.name,
                 params.arguments or {},
                 parent=Parent(self._session, LauncherKind.MCP),
-                progress=relay and (lambda told: relay.report(plain(told.text))),
+                progress=relay and (lambda progress: relay.report(plain(progress.text))),
                 cancelled=call.cancelled,
             )
         return shown(result)

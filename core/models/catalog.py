@@ -123,18 +123,18 @@ class Catalog:
         it is the only difference between models.
         """
         provider, _, model_id = ref.partition("/")
-        wanted = (provider.lower(), model_id)
-        exact = (model for model in self.models() if (model.provider.lower(), model.id) == wanted)
+        key = (provider.lower(), model_id)
+        exact = (model for model in self.models() if (model.provider.lower(), model.id) == key)
         alike = (model for model in self.models() if model.ref.lower() == ref.lower())
-        known = next(exact, None) or next(alike, None)
-        return known or (self._unlisted(model_id) if wanted[0] == self._bare else None)
+        listed_model = next(exact, None) or next(alike, None)
+        return listed_model or (self._unlisted(model_id) if key[0] == self._bare else None)
 
     def named(self, model_id: str) -> tuple[Model, ...]:
         """Return all models with an id, of any provider, in catalog order. Prefers an exact match of case."""
-        known = tuple(model for model in self.models() if model.id == model_id)
-        known = known or tuple(model for model in self.models() if model.id.lower() == model_id.lower())
-        unlisted = None if known or "/" in model_id else self._unlisted(model_id)
-        return (unlisted,) if unlisted else known
+        models = tuple(model for model in self.models() if model.id == model_id)
+        models = models or tuple(model for model in self.models() if model.id.lower() == model_id.lower())
+        unlisted = None if models or "/" in model_id else self._unlisted(model_id)
+        return (unlisted,) if unlisted else models
 
     def _unlisted(self, model_id: str) -> Model | None:
         """Return an unlisted model of the only provider, unless the id ends like a thinking level."""
@@ -193,7 +193,7 @@ def settings_listing(refs: Iterable[str]) -> Listing:
 
 def offered_level(level: str, offered: Sequence[str]) -> str:
     """Return the level, or the highest offered level below it."""
-    below = [other for other in offered if LEVELS.index(other) <= LEVELS.index(level)]
+    below = [each for each in offered if LEVELS.index(each) <= LEVELS.index(level)]
     return below[-1] if below else level
 
 
@@ -221,16 +221,16 @@ def read_literal(ref: str, catalog: Catalog | None) -> Literal:
     base, thinking = split_thinking(ref)
     if catalog is None:
         return Literal(base, thinking)
-    known = _known(ref, None, catalog) or _known(base, thinking, catalog)
-    if known is None and catalog.renew():
-        known = _known(ref, None, catalog) or _known(base, thinking, catalog)
-    return known or _unknown(base, thinking, catalog)
+    literal = _known(ref, None, catalog) or _known(base, thinking, catalog)
+    if literal is None and catalog.renew():
+        literal = _known(ref, None, catalog) or _known(base, thinking, catalog)
+    return literal or _unknown(base, thinking, catalog)
 
 
 def listed(ref: str, catalog: Catalog) -> str:
     """Return the referenced model as `provider/id`; empty if the agent is not known to have it."""
-    known = _known(ref, None, catalog) or _known(split_thinking(ref)[0], None, catalog)
-    return known.resolved if known else ""
+    literal = _known(ref, None, catalog) or _known(split_thinking(ref)[0], None, catalog)
+    return literal.resolved if literal else ""
 
 
 def unusable(ref: str, why: str, hint: str, brief_hint: str | None = None, code: str = "") -> ModelError:
@@ -267,11 +267,11 @@ def _unknown(ref: str, thinking: str | None, catalog: Catalog) -> Literal:
     close = _nearest_models(ref, models)
     near = f"did you mean {', '.join(close)}?" if close else ""
     brief = f"did you mean {close[0]}?" if close else _AS_LITERAL
-    known = ", ".join(model.ref for model in models[:KNOWN_IDS]) + (" …" if len(models) > KNOWN_IDS else "")
+    names = ", ".join(model.ref for model in models[:KNOWN_IDS]) + (" …" if len(models) > KNOWN_IDS else "")
     is_bare = "/" not in ref
     if catalog.is_complete or (is_bare and unlisted is None and not catalog.takes_others):
         no_key = "; its key may be missing" if unlisted and unlisted.source == BUILT_IN else ""
-        some = f"known: {known}" if known and (is_bare or not near) else ""
+        some = f"known: {names}" if names and (is_bare or not near) else ""
         way_out = f"if the agent has it, add it to models in {user_settings_file()}" if not is_bare else ""
         hint = _joined(catalog, near, some or ("" if near else _AS_LITERAL), way_out)
         why = f"is not available: not in {catalog.source}{no_key}"
@@ -280,7 +280,7 @@ def _unknown(ref: str, thinking: str | None, catalog: Catalog) -> Literal:
     if not catalog.has_own_list:
         return Literal(resolved, thinking)
     text = f"{ref} is not in {catalog.source}: the agent may refuse it, or use a similar one"
-    return Literal(resolved, thinking, (_joined(catalog, text, near or f"known: {known}"),))
+    return Literal(resolved, thinking, (_joined(catalog, text, near or f"known: {names}"),))
 
 
 def _nearest_models(ref: str, models: Sequence[Model]) -> list[str]:

@@ -90,13 +90,13 @@ def installed_resolvers() -> tuple[Resolver, ...]:
         return ()
     from importlib.metadata import entry_points
 
-    found: list[Resolver] = []
+    resolvers: list[Resolver] = []
     for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
         try:
-            found.append(entry.load())
+            resolvers.append(entry.load())
         except Exception as fault:
-            found.append(_broken(one_line(f"cannot load the resolver {entry.name}: {fault}", 400)))
-    return tuple(found)
+            resolvers.append(_broken(one_line(f"cannot load the resolver {entry.name}: {fault}", 400)))
+    return tuple(resolvers)
 
 
 def _may_have_resolvers(directory: str) -> bool:

@@ -61,15 +61,15 @@ def run(argv: tuple[str, ...], content: bytes, seconds: float = COMMAND_S) -> st
     """Start the user's command with a document on its stdin; return why it failed. Its process group ends with it."""
     from subprocess import DEVNULL, Popen
 
-    given, complaints = _in_memory(content), _in_memory(b"")
+    stdin, complaints = _in_memory(content), _in_memory(b"")
     try:
-        process = Popen(argv, stdin=given, stdout=DEVNULL, stderr=complaints, cwd="/", start_new_session=True)
+        process = Popen(argv, stdin=stdin, stdout=DEVNULL, stderr=complaints, cwd="/", start_new_session=True)
     except OSError as error:
         return one_line(f"cannot start {argv[0]}: {error.strerror or error}", 300)
     except ValueError as error:
         return one_line(f"cannot start {argv[0]}: {error}", 300)
     finally:
-        os.close(given)
+        os.close(stdin)
     try:
         is_over = _ends_within(process.pid, seconds)
         try:
@@ -82,8 +82,8 @@ def run(argv: tuple[str, ...], content: bytes, seconds: float = COMMAND_S) -> st
         if not code:
             return ""
         how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"exited with code {code}"
-        said = _last_line(complaints)
-        return one_line(f"{argv[0]} {how}{said and f': {said}'}", 300)
+        last_line = _last_line(complaints)
+        return one_line(f"{argv[0]} {how}{last_line and f': {last_line}'}", 300)
     finally:
         os.close(complaints)
 

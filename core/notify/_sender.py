@@ -192,8 +192,8 @@ def _read_runs(project: str) -> set[str]:
     """Return the ids of the runs whose last mark says that they were read."""
     marks = dict[str, str]()
     for line in files.content(marks_file(project)).decode("ascii", "replace").splitlines():
-        word, _, about = line.partition(" ")
-        marks[about] = word
+        word, _, run_id = line.partition(" ")
+        marks[run_id] = word
     return {run_id for run_id, word in marks.items() if word == SEEN}
 
 

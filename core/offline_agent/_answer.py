@@ -68,27 +68,27 @@ class Answer:
             self._sections.append(f"This session holds {held}; each is answered on its own.")
         return "\n\n".join(self._sections)
 
-    def _replace(self, wanted: Replacement) -> None:
+    def _replace(self, replacement: Replacement) -> None:
         """Make the one change that a task can request, or report why it failed."""
         if "edit" not in self._tools:
             self.fault = "the tool edit is not allowed here"
         else:
-            texts = f"{_code(wanted.old)} with {_code(wanted.new) if wanted.new else 'nothing'}"
-            said = f"I replace {texts} in {_span(visible_name(wanted.path))}."
-            (outcome,) = self._conversation.turn(said, [Call("edit", wanted.args)], self._directory.carry_out)
+            texts = f"{_code(replacement.old)} with {_code(replacement.new) if replacement.new else 'nothing'}"
+            text = f"I replace {texts} in {_span(visible_name(replacement.path))}."
+            (outcome,) = self._conversation.turn(text, [Call("edit", replacement.args)], self._directory.carry_out)
             if outcome.is_error:
                 self.fault = one_line(outcome.text)
             else:
-                places = _some(place(hit) for hit in outcome.hits)
-                self._sections.append(f"Replaced {texts} at {places}.")
+                locations = _some(place(hit) for hit in outcome.hits)
+                self._sections.append(f"Replaced {texts} at {locations}.")
         if self.fault:
             self._sections.append(f"Nothing was changed: {_code(self.fault)}.")
 
     def _look_around(self) -> list[str]:
         """List the directories that the task names, or the current one, and read the named files, or its readme."""
         directories = [*self._task.directories] or ["."]
-        said = f"The task names {_some(directories)}." if self._task.directories else "First, what is here."
-        listings = self._step(said, [Call("ls", {"path": path}) for path in directories])
+        text = f"The task names {_some(directories)}." if self._task.directories else "First, what is here."
+        listings = self._step(text, [Call("ls", {"path": path}) for path in directories])
         listed = {call.args["path"]: [hit.path for hit in hits] for call, hits in listings}
         sections = [f"In {_span(visible_name(path))}: {_some(names) or 'nothing'}." for path, names in listed.items()]
         files = self._task.files
@@ -110,22 +110,22 @@ class Answer:
 
     def _search(self) -> None:
         """Search for all terms at once, and show the best lines of the best files."""
-        said = ", ".join(_code(term.said) for term in self._task.terms)
+        terms = ", ".join(_code(term.text) for term in self._task.terms)
         if "grep" not in self._tools:
-            self._sections.append(f"The task is about {said}, but the tools allowed here do not search in files.")
+            self._sections.append(f"The task is about {terms}, but the tools allowed here do not search in files.")
             return
         patterns = [term.pattern for term in self._task.terms]
         call = Call("grep", {"pattern": "|".join(map(re.escape, patterns)), "path": self._scope})
         for _, hits in self._step(f"Now I search the files for {_some(patterns)}.", [call]):
-            found = {term.said: [hit for hit in hits if term.matches(hit.line)] for term in self._task.terms}
-            self._missing |= dict.fromkeys(said for said, lines in found.items() if not lines)
-            self._show(said, _rank(found.values()))
+            hits_by_term = {term.text: [hit for hit in hits if term.matches(hit.line)] for term in self._task.terms}
+            self._missing |= dict.fromkeys(term for term, lines in hits_by_term.items() if not lines)
+            self._show(terms, _rank(hits_by_term.values()))
 
-    def _show(self, said: str, ranked: dict[str, list[Hit]]) -> None:
+    def _show(self, terms: str, ranked: dict[str, list[Hit]]) -> None:
         paths = [*ranked]
         matches = _count(sum(map(len, ranked.values())), "matching line")
-        found = f": {matches} in {_count(len(paths), 'file')}." if paths else ". No line of a file matches."
-        self._sections.append(f"It looked for {said}{found}")
+        summary = f": {matches} in {_count(len(paths), 'file')}." if paths else ". No line of a file matches."
+        self._sections.append(f"It looked for {terms}{summary}")
         if self._task.asks_back and len(paths) > 1:
             chosen = self._conversation.choose("Which file shall I read?", paths[:SHOWN])
             paths = [chosen] if chosen else paths
@@ -146,23 +146,23 @@ class Answer:
         calls = [Call("read", {"path": path, "offset": start, "limit": LINES_READ}) for path, start in starts.items()]
         return {call.args["path"]: hits for call, hits in self._step(f"{why}: {_some(starts)}.", calls)}
 
-    def _step(self, said: str, calls: list[Call]) -> list[tuple[Call, tuple[Hit, ...]]]:
+    def _step(self, text: str, calls: list[Call]) -> list[tuple[Call, tuple[Hit, ...]]]:
         """Return the successful calls with their results; the first step also states the intent."""
         calls = [call for call in calls if call.name in self._tools]
         if not calls:
             return []
-        outcomes = self._conversation.turn(self._intent + said, calls, self._directory.carry_out)
+        outcomes = self._conversation.turn(self._intent + text, calls, self._directory.carry_out)
         self._intent = ""
         return [(call, outcome.hits) for call, outcome in zip(calls, outcomes, strict=True) if not outcome.is_error]
 
 
-def _rank(found: Iterable[list[Hit]]) -> dict[str, list[Hit]]:
+def _rank(hit_lists: Iterable[list[Hit]]) -> dict[str, list[Hit]]:
     """Return the matching lines by file: first files with more of the terms, code before prose; in each file, lines
     with more terms first, definitions before mentions.
     """
     terms_by_file: Counter[str] = Counter()
     terms_by_line: Counter[Hit] = Counter()
-    for hits in found:
+    for hits in hit_lists:
         terms_by_file.update({hit.path for hit in hits})
         terms_by_line.update(hits)
     ranked: dict[str, list[Hit]] = {}

@@ -100,12 +100,12 @@ class Directory:
 
     def _find(self, pattern: str, path: str) -> list[Hit]:
         """Match file names, or ends of paths if the pattern has a slash; ignores case."""
-        wanted = f"*/{pattern.lower()}"
-        return [Hit(file) for file in self._files_below(path) if fnmatchcase(f"/{file.lower()}", wanted)]
+        name_pattern = f"*/{pattern.lower()}"
+        return [Hit(file) for file in self._files_below(path) if fnmatchcase(f"/{file.lower()}", name_pattern)]
 
     def _grep(self, pattern: str, path: str) -> list[Hit]:
         """Find the lines that match a regular expression; ignores case."""
-        wanted = re.compile(pattern, re.IGNORECASE)
+        expression = re.compile(pattern, re.IGNORECASE)
         hits: list[Hit] = []
         searched = 0
         for file in self._files_below(path):
@@ -114,7 +114,7 @@ class Directory:
                 break
             lines = self._lines_or_none(file)
             searched += sum(map(len, lines))
-            hits += [Hit(file, number, line) for number, line in enumerate(lines, 1) if wanted.search(line)]
+            hits += [Hit(file, number, line) for number, line in enumerate(lines, 1) if expression.search(line)]
         return hits
 
     def _read(self, path: str, offset: int, limit: int) -> list[Hit]:
@@ -132,9 +132,9 @@ class Directory:
             with open(os.open(located, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC), "r+b", buffering=0) as file:
                 changed = edited(file.read(), Replacement(path, edit["oldText"], edit["newText"]))
                 file.seek(0)
-                rest = memoryview(changed.data)
-                while rest:
-                    rest = rest[file.write(rest) or 0 :]
+                unwritten = memoryview(changed.data)
+                while unwritten:
+                    unwritten = unwritten[file.write(unwritten) or 0 :]
                 file.truncate()
         except OSError as error:
             raise ToolError(f"{path}: {error.strerror}") from error
@@ -176,20 +176,20 @@ class Directory:
     @cached_property
     def _files(self) -> list[str]:
         """Files that are not ignored, the ones near the root first; links are not followed."""
-        found: list[str] = []
+        paths: list[str] = []
         rules: dict[str, Rules] = {}
         for path, directories, names in os.walk(self._root, onerror=self._note):
             base = os.path.join(os.path.relpath(path, self._root), "").removeprefix("./")
-            own = rules.get(os.path.dirname(path), ())
+            own_rules = rules.get(os.path.dirname(path), ())
             if ".gitignore" in names:
-                own = (*own, (base, _ignore_rules(self._lines_or_none(f"{base}.gitignore"))))
-            rules[path] = own
-            directories[:] = [name for name in sorted(directories) if not _is_left_out(f"{base}{name}/", own)]
-            found += [base + name for name in names if not _is_ignored(base + name, own)]
-            if len(found) > MAX_FILES:
+                own_rules = (*own_rules, (base, _ignore_rules(self._lines_or_none(f"{base}.gitignore"))))
+            rules[path] = own_rules
+            directories[:] = [name for name in sorted(directories) if not _is_left_out(f"{base}{name}/", own_rules)]
+            paths += [base + name for name in names if not _is_ignored(base + name, own_rules)]
+            if len(paths) > MAX_FILES:
                 self.problems[_CUT] = None
                 break
-        files = (file for file in found[:MAX_FILES] if not os.path.islink(os.path.join(self._root, file)))
+        files = (file for file in paths[:MAX_FILES] if not os.path.islink(os.path.join(self._root, file)))
         return sorted(files, key=lambda file: (file.count("/"), file))
 
     def _note(self, error: OSError) -> None:

@@ -22,7 +22,7 @@ class Host:
     def __init__(self, state: dict[str, Any]) -> None:
         """`state`: the session's part of the `get_state` response."""
         self._state = state
-        self._rest = b""
+        self._unfinished_line = b""
         self._prompts: deque[str] = deque()
         self._steered: list[str] = []
         self._answers: dict[str, dict[str, Any]] = {}
@@ -49,8 +49,8 @@ class Host:
 
     def steered(self) -> list[str]:
         """Return, once, the messages received during the turn."""
-        said, self._steered = self._steered, []
-        return said
+        messages, self._steered = self._steered, []
+        return messages
 
     def ask(self, method: str, title: str, **dialog: Any) -> dict[str, Any]:
         """Open a dialog and wait for its answer. Raises Aborted if the turn ends first."""
@@ -78,7 +78,7 @@ class Host:
         chunk = os.read(0, _CHUNK)
         if not chunk:
             raise SystemExit(0)
-        *lines, self._rest = (self._rest + chunk).split(b"\n")
+        *lines, self._unfinished_line = (self._unfinished_line + chunk).split(b"\n")
         for line in filter(None, lines):
             try:
                 command: Any = json.loads(line)

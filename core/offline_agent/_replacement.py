@@ -49,30 +49,31 @@ class Edited(NamedTuple):
 
 def replacement_of(task: str) -> Replacement | None:
     r"""Parse a replacement task; in its quotes, `\n`, `\t`, `\\` and backslash-quote are escapes."""
-    found = _TASK.fullmatch(task.strip())
-    if found is None:
+    match = _TASK.fullmatch(task.strip())
+    if match is None:
         return None
-    old, new, quoted, bare = found.groups()
+    old, new, quoted, bare = match.groups()
     return Replacement(_unquoted(quoted) if quoted else bare, _unquoted(old), _unquoted(new))
 
 
-def edited(data: bytes, wanted: Replacement) -> Edited:
+def edited(data: bytes, replacement: Replacement) -> Edited:
     """Replace a text that occurs exactly once. Raises ToolError otherwise, and for data that is not text.
 
     All other bytes stay. The new text gets the newline style of the file's first line.
     """
-    path = wanted.path
+    path = replacement.path
     if b"\0" in data:
         raise ToolError(f"{path}: a binary file")
     end = b"\r\n" if data.partition(b"\n")[0].endswith(b"\r") else b"\n"
     old, new = (
-        text.replace("\r\n", "\n").encode("utf-8", "replace").replace(b"\n", end) for text in (wanted.old, wanted.new)
+        text.replace("\r\n", "\n").encode("utf-8", "replace").replace(b"\n", end)
+        for text in (replacement.old, replacement.new)
     )
     if not old:
         raise ToolError(f"{path}: the text to replace is empty")
     if old == new:
         raise ToolError(f"{path}: the new text equals the old one")
-    lines = _places(data, old)
+    lines = _line_numbers(data, old)
     if not lines:
         raise ToolError(f"{path}: does not contain this text")
     if len(lines) > 1:
@@ -84,7 +85,7 @@ def edited(data: bytes, wanted: Replacement) -> Edited:
     return Edited(changed, lines[0], _details(path, _lines(data), _lines(changed), lines[0], old.count(b"\n") + 1))
 
 
-def _places(data: bytes, old: bytes) -> list[int]:
+def _line_numbers(data: bytes, old: bytes) -> list[int]:
     """Return the line numbers where a text begins, at most one more than `_PLACES`."""
     lines: list[int] = []
     at = data.find(old)
@@ -132,4 +133,4 @@ def _lines(data: bytes) -> list[str]:
 
 
 def _unquoted(quoted: str) -> str:
-    return _ESCAPE.sub(lambda found: _ESCAPED.get(found[1], found[1]), quoted[1:-1])
+    return _ESCAPE.sub(lambda match: _ESCAPED.get(match[1], match[1]), quoted[1:-1])

@@ -51,12 +51,12 @@ class Session:
             pass  # created with its first entry
         except OSError as error:
             raise SystemExit(f"Error: cannot open session {path}: {error.strerror}") from error
-        known = _HEADER.match(data)
-        if data and not known:
+        header = _HEADER.match(data)
+        if data and not header:
             raise SystemExit(f"Error: Session file is not a valid pi session: {path}")
-        session_id = known[1].decode() if known else os.urandom(16).hex()
+        session_id = header[1].decode() if header else os.urandom(16).hex()
         self.header = {"type": "session", "version": 3, "id": session_id, "timestamp": _iso_now(), "cwd": cwd}
-        self._ids = [found.decode() for found in _ENTRY.findall(data)]
+        self._ids = [entry_id.decode() for entry_id in _ENTRY.findall(data)]
         self.earlier_tasks = data.count(b'"message":{"role":"user"')
         self._pending = (b"" if data.endswith(b"\n") else b"\n") if data else encoded(self.header)
         """Written before the next entry: the header of a new file, the newline after a torn line."""
@@ -112,7 +112,7 @@ class Conversation:
         answer = self._host.ask("select", question, options=[*choices]) if self._host else {}
         return next((choice for choice in choices if choice == answer.get("value")), "")
 
-    def turn(self, said: str, calls: Sequence[Call], carry_out: Callable[[Call], Outcome]) -> list[Outcome]:
+    def turn(self, text: str, calls: Sequence[Call], carry_out: Callable[[Call], Outcome]) -> list[Outcome]:
         """Write a text and make calls; return their outcomes."""
         if self._turns:
             emit(type="turn_start")
@@ -120,20 +120,20 @@ class Conversation:
         self._turns += 1
         named = {f"call_{self._session.earlier_tasks + 1}_{self._calls + n}": call for n, call in enumerate(calls, 1)}
         self._calls += len(calls)
-        content = _text(said)
+        content = _text(text)
         content += [
             {"type": "toolCall", "id": key, "name": call.name, "arguments": call.args} for key, call in named.items()
         ]
-        self._add({**_message(content), "stopReason": "toolUse" if calls else "stop"}, said)
+        self._add({**_message(content), "stopReason": "toolUse" if calls else "stop"}, text)
         outcomes: list[Outcome] = []
         for call_id, call in named.items():
-            about = {"toolCallId": call_id, "toolName": call.name}
-            emit(type="tool_execution_start", **about, args=call.args)
+            call_fields = {"toolCallId": call_id, "toolName": call.name}
+            emit(type="tool_execution_start", **call_fields, args=call.args)
             outcome = self._carry_out(call_id, call, carry_out)
             details = call.args if outcome.details is None else outcome.details
             result = {"content": _text(outcome.text), "details": details}
-            emit(type="tool_execution_end", **about, result=result, isError=outcome.is_error)
-            self._add({"role": "toolResult", **about, "content": result["content"], "isError": outcome.is_error})
+            emit(type="tool_execution_end", **call_fields, result=result, isError=outcome.is_error)
+            self._add({"role": "toolResult", **call_fields, "content": result["content"], "isError": outcome.is_error})
             outcomes.append(outcome)
         emit(type="turn_end")
         return outcomes
@@ -170,20 +170,20 @@ class Conversation:
         self._host.look()
         if not any(fnmatchcase(call.name, name) for name in self._asked):
             return carry_out(call)
-        about = encoded({"id": call_id, "tool": call.name, "args": call.args}).decode().rstrip()
-        answer = self._host.ask("input", PERMISSION, placeholder=about).get("value")
+        call_text = encoded({"id": call_id, "tool": call.name, "args": call.args}).decode().rstrip()
+        answer = self._host.ask("input", PERMISSION, placeholder=call_text).get("value")
         if answer == ALLOW:
             return carry_out(call)
         why = str(answer or "").removeprefix(DENY).removeprefix(": ")
         return Outcome(f"Denied: {why}" if why else "Denied.", is_error=True)
 
-    def _add(self, message: dict[str, Any], said: str = "") -> None:
-        """Write a message; `said`: its text, if it is written piece by piece."""
-        emit(type="message_start", message={**message, "content": []} if said else message)
-        for start in range(0, len(said), PIECE):
-            delta = {"type": "text_delta", "contentIndex": 0, "delta": said[start : start + PIECE]}
+    def _add(self, message: dict[str, Any], text: str = "") -> None:
+        """Write a message; `text`: its text, if it is written piece by piece."""
+        emit(type="message_start", message={**message, "content": []} if text else message)
+        for start in range(0, len(text), PIECE):
+            delta = {"type": "text_delta", "contentIndex": 0, "delta": text[start : start + PIECE]}
             emit(type="message_update", assistantMessageEvent=delta)
-            self._written = said[: start + PIECE]
+            self._written = text[: start + PIECE]
             self._wait()
         self._written = ""
         emit(type="message_end", message=message)

@@ -45,7 +45,7 @@ class Term(NamedTuple):
     """One term to search for."""
 
     pattern: str
-    said: str
+    text: str
     """As written in the task."""
     is_word: bool = False
     """Whether it matches only at the start of a word, or of a part of a compound name."""
@@ -75,8 +75,8 @@ class Task:
         names: dict[str, Term] = {}
         words: Counter[str] = Counter()
         quoted = [match[0][1:-1] for match in _QUOTED.finditer(self.text)]
-        others = _QUOTED.sub(" ", _CHANGE.sub("", _ASKS_BACK.sub("", self.text), 1)).split()
-        for token in [*quoted, *others]:
+        unquoted = _QUOTED.sub(" ", _CHANGE.sub("", _ASKS_BACK.sub("", self.text), 1)).split()
+        for token in [*quoted, *unquoted]:
             is_quoted = token in quoted
             name = token if is_quoted else token.strip(",;!?()[]{}<>\"'`“”‘’…").rstrip(".:").removesuffix("(")
             if len(name) > _LONGEST_NAME or not re.search(r"\w", name) or self._take_path(name, kind):
@@ -92,11 +92,11 @@ class Task:
     def _take_path(self, name: str, kind: Callable[[str], str]) -> bool:
         """Keep an existing path or a possible file name; return whether the name is fully handled."""
         path, line = _LINE_NUMBER.sub("", name), _LINE_NUMBER.search(name)
-        found = kind(path)
-        if found == "file" and len(self.files) < MAX_NAMED:
+        path_kind = kind(path)
+        if path_kind == "file" and len(self.files) < MAX_NAMED:
             self.files[path] = int(line[1]) if line else 1
             return True
-        if found == "directory" and re.search("[/.]", path) and len(self.directories) < MAX_NAMED:
+        if path_kind == "directory" and re.search("[/.]", path) and len(self.directories) < MAX_NAMED:
             self.directories[path.rstrip("/")] = None
             return True
         if (_FILE_NAME.fullmatch(name) or "*" in name) and " " not in name and len(self.globs) < MAX_NAMED:

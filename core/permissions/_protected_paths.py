@@ -75,16 +75,16 @@ def protected_roots(reading: Reading, cwd: str, names: Iterable[str]) -> tuple[R
     Protection above the run's directory does not apply to files in it, because a run's worktree is in `.pi`. Raises
     OSError or ValueError if the path cannot be checked.
     """
-    known = tuple(tuple(name.split("/")) for name in dict.fromkeys((*GIT, *names)))
+    protected = tuple(tuple(name.split("/")) for name in dict.fromkeys((*GIT, *names)))
     homes = {split(cwd), split(os.path.realpath(cwd))}
-    linked = tuple(_linked(cwd, known))
+    linked = tuple(_linked(cwd, protected))
     found: dict[Root, None] = {}
-    for place in dict.fromkeys(places(reading)):
-        own = [home for home in homes if place[: len(home)] == home]
-        roots = [root for root in _named(place, known) if not _is_above(root, own)]
+    for parts in dict.fromkeys(places(reading)):
+        homes_around = [home for home in homes if parts[: len(home)] == home]
+        roots = [root for root in _named(parts, protected) if not _is_above(root, homes_around)]
         if not any(_folded(root.parts[-1]) == GIT[0] for root in roots):
-            roots += [root for root in _git_directory(place) if not _is_above(root, own)]
-        roots += [root for root in linked if place[: len(root.parts)] == root.parts]
+            roots += [root for root in _git_directory(parts) if not _is_above(root, homes_around)]
+        roots += [root for root in linked if parts[: len(root.parts)] == root.parts]
         found |= dict.fromkeys(roots)
     return tuple(found)
 
@@ -99,12 +99,12 @@ def is_clear(reading: Reading) -> bool:
         return False
     for path in reading.paths:
         try:
-            found = os.stat(path)
+            status = os.stat(path)
         except FileNotFoundError:
             continue
         except (OSError, ValueError):
             return False
-        if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
+        if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
             return False
     return True
 
@@ -113,8 +113,8 @@ def names_all(pattern: str, roots: Iterable[Root], cwd: str) -> bool:
     """Return whether a pattern names each of the protected files, without a star in its name."""
     bases = dict.fromkeys((cwd, os.path.realpath(cwd)))
     forms = [form for base in bases for form in forms_of(segments(pattern, base))]
-    own = segments(pattern, "/")
-    return all(_is_named(root, own, forms) for root in roots)
+    parts = segments(pattern, "/")
+    return all(_is_named(root, parts, forms) for root in roots)
 
 
 def _is_named(root: Root, pattern: Sequence[str], forms: Iterable[Sequence[str]]) -> bool:
@@ -127,12 +127,12 @@ def _is_named(root: Root, pattern: Sequence[str], forms: Iterable[Sequence[str]]
     return any(part == root.parts[-size:] and not any(ACTIVE_STAR in name for name in part) for part in slices)
 
 
-def _named(place: tuple[str, ...], known: Iterable[tuple[str, ...]]) -> Iterator[Root]:
-    parts = tuple(map(_folded, place))
-    for name in known:
-        for at in range(len(parts) - len(name) + 1):
-            if parts[at : at + len(name)] == name:
-                yield Root(place[: at + len(name)], len(name))
+def _named(parts: tuple[str, ...], names: Iterable[tuple[str, ...]]) -> Iterator[Root]:
+    folded = tuple(map(_folded, parts))
+    for name in names:
+        for at in range(len(folded) - len(name) + 1):
+            if folded[at : at + len(name)] == name:
+                yield Root(parts[: at + len(name)], len(name))
 
 
 def _folded(name: str) -> str:
@@ -142,22 +142,22 @@ def _folded(name: str) -> str:
     return _SHORT.get(folded, folded)
 
 
-def _git_directory(place: tuple[str, ...]) -> Iterator[Root]:
+def _git_directory(parts: tuple[str, ...]) -> Iterator[Root]:
     """Yield the outermost directory on the way to a file that is a git directory under any name, or becomes one with
     it.
     """
-    for end in range(1, len(place) + 1):
-        path, made = joined(place[:end]), place[end : end + 1]
-        has_place = any(name in made or os.path.lexists(f"{path}/{name}") for name in ("objects", "commondir"))
-        if has_place and ("HEAD" in made or os.path.lexists(f"{path}/HEAD")):
-            yield Root(place[:end])
+    for end in range(1, len(parts) + 1):
+        path, made = joined(parts[:end]), parts[end : end + 1]
+        has_store = any(name in made or os.path.lexists(f"{path}/{name}") for name in ("objects", "commondir"))
+        if has_store and ("HEAD" in made or os.path.lexists(f"{path}/HEAD")):
+            yield Root(parts[:end])
             return
 
 
-def _linked(cwd: str, known: Iterable[tuple[str, ...]]) -> Iterator[Root]:
+def _linked(cwd: str, names: Iterable[tuple[str, ...]]) -> Iterator[Root]:
     """Yield the targets of links from settings in the run's directory and above it."""
     above = split(os.path.realpath(cwd))
-    for name in known:
+    for name in names:
         for end in range(len(above), 0, -1):
             path = os.path.join(joined(above[:end]), *name)
             if not os.path.lexists(path):

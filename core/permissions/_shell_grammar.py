@@ -238,7 +238,7 @@ class _Parser(Lexer):
     # --- simple commands ---------------------------------------------------------------------------------------------
 
     def _simple(self, words: tuple[Word, ...] = ()) -> None:
-        found = list(words)
+        command_words = list(words)
         assigned: list[tuple[str, Word]] = []
         is_behind_both = False
         """Whether `&>` was read: dash ends the command at its `&`."""
@@ -255,33 +255,33 @@ class _Parser(Lexer):
                 begin = self._at
                 word = self._word()
                 if self._text.startswith("(", self._at):
-                    if self._is_function(word, found, assigned, begin):
+                    if self._is_function(word, command_words, assigned, begin):
                         return
-                    word = self._array(word, found)
+                    word = self._array(word, command_words)
                 if self._is_number_of_redirection(word, begin):
                     self._blanks()
                     continue
                 name = _ASSIGNMENT.match(word.raw)
-                if name and not found:
+                if name and not command_words:
                     assigned.append((name[1], _part(word, name.end(), is_added="+" in name[0])))
-                elif not found and re.match(r"\w+(?:\[|\+?=)", word.raw):  # zsh has more names of variables
+                elif not command_words and re.match(r"\w+(?:\[|\+?=)", word.raw):  # zsh has more names of variables
                     raise NotUnderstood
                 else:
-                    found.append(word)
+                    command_words.append(word)
             self._blanks()
-        self.commands.append(Command(tuple(found), tuple(assigned)))
+        self.commands.append(Command(tuple(command_words), tuple(assigned)))
 
-    def _is_function(self, word: Word, found: list[Word], assigned: list[tuple[str, Word]], begin: int) -> bool:
-        if found or assigned or not _FUNCTION_NAME.fullmatch(word.raw) or self._text[begin : self._at] != word.raw:
+    def _is_function(self, word: Word, words: list[Word], assigned: list[tuple[str, Word]], begin: int) -> bool:
+        if words or assigned or not _FUNCTION_NAME.fullmatch(word.raw) or self._text[begin : self._at] != word.raw:
             return False
         self._take(_FUNCTION)
         self._following()
         return True
 
-    def _array(self, word: Word, found: list[Word]) -> Word:
+    def _array(self, word: Word, words: list[Word]) -> Word:
         """Read the elements of an assigned array; anything else before a bracket is not understood."""
         name = _ASSIGNMENT.fullmatch(word.raw)
-        if name is None or (found and found[0].value not in _DECLARES):
+        if name is None or (words and words[0].value not in _DECLARES):
             raise NotUnderstood
         begin = self._at
         self._at += 1

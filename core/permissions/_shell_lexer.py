@@ -246,11 +246,11 @@ class Lexer:
         return word[0] if word and word[0] in words else ""
 
     def _take(self, expected: re.Pattern[str]) -> str:
-        found = expected.match(self._text, self._at)
-        if found is None:
+        match = expected.match(self._text, self._at)
+        if match is None:
             raise NotUnderstood
-        self._at = found.end()
-        return found[0]
+        self._at = match.end()
+        return match[0]
 
 
 def _commented(comment: str) -> Iterator[Command]:

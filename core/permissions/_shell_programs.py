@@ -161,9 +161,9 @@ def possible_commands(text: str, depth: int = 0) -> Iterator[Words]:
     Programs and builtins that run others are followed. The value of a variable or substitution is ANYTHING, or a HOLE
     if quoted. `(ANYTHING,)` is any command: a part of the text is not understood with certainty.
     """
-    found = _of_commands(text, depth)
-    yield from found if depth else itertools.islice(found, _MOST_FOUND)
-    if not depth and next(found, None) is not None:
+    commands = _of_commands(text, depth)
+    yield from commands if depth else itertools.islice(commands, _MOST_FOUND)
+    if not depth and next(commands, None) is not None:
         yield _ANY
 
 
@@ -186,7 +186,7 @@ def _of_commands(text: str, depth: int) -> Iterator[Words]:
 def _of_command(command: Command, depth: int, *, may_split: bool, has_arrays: bool) -> Iterator[Words]:
     words = tuple(word.value for word in command.words)
     for name, value in command.assigned:
-        yield from _with_variable(name, value, depth, is_given=bool(words))
+        yield from _with_variable(name, value, depth, is_exported=bool(words))
     if not words:
         return
     if words[0] in ("export", "declare", "typeset", "local", "readonly"):
@@ -194,8 +194,8 @@ def _of_command(command: Command, depth: int, *, may_split: bool, has_arrays: bo
             name, equals, value = word.value.partition("=")
             if equals:
                 raw = word.raw.partition("=")[2] if word.raw.startswith(f"{name}=") else ""
-                known = Word(HOLE * name.endswith("+") + value, raw)
-                yield from _with_variable(name.rstrip("+"), known, depth, is_given=words[0] == "export")
+                value_word = Word(HOLE * name.endswith("+") + value, raw)
+                yield from _with_variable(name.rstrip("+"), value_word, depth, is_exported=words[0] == "export")
             if ANYTHING in value and may_split and name != "PATH":
                 yield _ANY  # dash splits it
             if value.startswith((HOLE, ANYTHING)) and has_arrays and words[0] != "export":
@@ -203,7 +203,7 @@ def _of_command(command: Command, depth: int, *, may_split: bool, has_arrays: bo
     yield from _of_words(words, depth)
 
 
-def _with_variable(name: str, value: Word, depth: int, *, is_given: bool) -> Iterator[Words]:
+def _with_variable(name: str, value: Word, depth: int, *, is_exported: bool) -> Iterator[Words]:
     """Yield the commands run because a variable is set: a program that gets it may run its value."""
     is_literal = not _is_open(value.value)
     if name in ("PATH", "path"):
@@ -214,7 +214,7 @@ def _with_variable(name: str, value: Word, depth: int, *, is_given: bool) -> Ite
     elif names_program(name):
         for words in possible_commands(value.value.lstrip("!"), depth + _TEXT):
             yield (*words, ANYTHING)
-    elif is_given and is_literal and (words := value.value.lstrip("!").split()):
+    elif is_exported and is_literal and (words := value.value.lstrip("!").split()):
         yield (words[0].rpartition("/")[2], ANYTHING)
 
 
@@ -277,13 +277,13 @@ def _run_by(name: str, words: Words, depth: int) -> Iterator[Words]:
 def _carried(words: Words, depth: int) -> Iterator[Words]:
     """Yield each tail of the words as a command: the program runs one of them, but which is unknown."""
     for position, word in enumerate(words[1:], 1):
-        rest = words[position:]
+        tail = words[position:]
         name = word.rpartition("/")[2]
-        yield _ANY if SPLIT in word else rest
+        yield _ANY if SPLIT in word else tail
         if name != word:
-            yield (name, *rest[1:])
+            yield (name, *tail[1:])
         if name in _FOLLOWED:
-            yield from _of_words((name, *rest[1:]), depth + 1)
+            yield from _of_words((name, *tail[1:]), depth + 1)
         cluster = re.match("-[A-Za-z]{1,8}", word)  # one of these letters may take the rest as its value
         begins = range(2, cluster.end() + 1) if cluster else (2,) if re.match("-[^-]", word) else ()
         attached = {word[begin:] for begin in begins}
@@ -328,7 +328,7 @@ def _of_wrapper(name: str, words: Words, depth: int) -> Iterator[Words]:
             yield _ANY  # a shell that reads its input
         while at < len(words) and (variable := re.match(r"([A-Za-z_]\w*)=", words[at])):
             value = words[at][variable.end() :]
-            yield from _with_variable(variable[1], Word(value, value), depth, is_given=True)
+            yield from _with_variable(variable[1], Word(value, value), depth, is_exported=True)
             at += 1
     if any(ANYTHING in word or word == HOLE for word in words[1 : at + options.operands]):
         yield _ANY
@@ -350,7 +350,7 @@ def _behind_options(options: _Options, words: Words) -> int | None:
             if word not in options.long and ("=" not in word or ANYTHING in word):
                 return None
         elif not (options.has_numbers and re.fullmatch(r"-\d+", word)):
-            valued = next((place for place, letter in enumerate(word) if letter in options.valued), len(word))
+            valued = next((index for index, letter in enumerate(word) if letter in options.valued), len(word))
             if not set(word[1:valued]) <= set(options.flags):
                 return None
             at += valued == len(word) - 1
@@ -438,7 +438,7 @@ def _of_env(words: Words, depth: int) -> Iterator[Words]:
             value = word[variable.end() :]
             if ANYTHING in value:
                 yield _ANY
-            yield from _with_variable(variable[1], Word(value, value), depth, is_given=True)
+            yield from _with_variable(variable[1], Word(value, value), depth, is_exported=True)
         elif word.startswith("-") or _is_open(word) or "=" in word:
             if word not in ("-", "-i", "-0", "--", "--ignore-environment", "--null") and not re.fullmatch(
                 r"--(?:unset|chdir)=[\w./-]*", word
@@ -459,8 +459,8 @@ def _of_xargs(words: Words, depth: int) -> Iterator[Words]:
         if word in ("-I", "-J", "--replace", "-i"):
             replaced = words[at] if word in ("-I", "-J") and at < len(words) else "{}"
             at += word in ("-I", "-J")
-        elif found := re.fullmatch(r"-[IiJ](.+)|--replace=(.+)", word):
-            replaced = found[1] or found[2]
+        elif match := re.fullmatch(r"-[IiJ](.+)|--replace=(.+)", word):
+            replaced = match[1] or match[2]
         elif re.fullmatch(r"-[nPLsdaE]|--(?:max-args|max-procs|delimiter|arg-file)", word):
             at += 1
         elif word == "--":
@@ -481,7 +481,7 @@ def _of_xargs(words: Words, depth: int) -> Iterator[Words]:
 def _of_find(words: Words, depth: int) -> Iterator[Words]:
     is_value = may_be_shifted = is_within = False
     for position, word in enumerate(words[1:], 1):
-        rest = words[position + 1 :]
+        following = words[position + 1 :]
         if SPLIT in word or (ANYTHING in word and not word.partition(ANYTHING)[0].strip("-")):
             yield _ANY
         is_unknown = _is_open(word) and (may_be_shifted or not is_value)
@@ -492,8 +492,11 @@ def _of_find(words: Words, depth: int) -> Iterator[Words]:
             is_within and not is_unknown and not _ends_run(words[position - 1 : position + 1])
         )
         if is_run:
-            end = next((at for at in range(1, len(rest) + 1) if _ends_run(rest[max(at - 2, 0) : at])), len(rest) + 1)
-            inner = tuple(part.replace("{}", ANYTHING if part == "{}" else HOLE) for part in rest[: end - 1])
+            end = next(
+                (at for at in range(1, len(following) + 1) if _ends_run(following[max(at - 2, 0) : at])),
+                len(following) + 1,
+            )
+            inner = tuple(part.replace("{}", ANYTHING if part == "{}" else HOLE) for part in following[: end - 1])
             if inner:
                 yield from _of_words(inner, depth + 1)
 
@@ -507,10 +510,10 @@ def _of_git(words: Words, depth: int) -> Iterator[Words]:
     """Yield the command without the options before it, and the commands that git's options and commands run."""
     at = 1
     while at < len(words) and (words[at].startswith("-") or _is_open(words[at])):
-        own = words[at : at + (2 if words[at] in _GIT_VALUED else 1)]
-        if any(SPLIT in word for word in own) or (_is_open(own[0]) and "=" not in own[0]):
+        option = words[at : at + (2 if words[at] in _GIT_VALUED else 1)]
+        if any(SPLIT in word for word in option) or (_is_open(option[0]) and "=" not in option[0]):
             yield _ANY  # it may be `-c`
-        at += len(own)
+        at += len(option)
     if 1 < at < len(words):
         yield ("git", *words[at:])
     for position, word in enumerate(words[1:], 1):
@@ -523,8 +526,8 @@ def _of_git(words: Words, depth: int) -> Iterator[Words]:
         elif word.startswith(("--exec-path=", "--config-env")):
             yield _ANY
         elif (word == "run" and "bisect" in earlier) or (word == "foreach" and "submodule" in earlier):
-            rest = tuple(part for part in following if part not in ("--recursive", "--quiet"))
-            yield from _of_eval(("eval", *rest), depth)
+            arguments = tuple(part for part in following if part not in ("--recursive", "--quiet"))
+            yield from _of_eval(("eval", *arguments), depth)
         else:
             for text in _given_to_git(word, earlier, following[:1]):
                 yield from _with_arguments(text, depth)
@@ -536,8 +539,8 @@ def _given_to_git(word: str, earlier: Words, following: Words) -> Iterator[str]:
     if len(name) > 3 and any(option.startswith(name) for option in _GIT_OPTIONS):
         yield from (value,) if equals else following
     for command in earlier:
-        if command in _GIT_SHORT and (found := _GIT_SHORT[command].fullmatch(word)):
-            yield from (found[1],) if found[1] else following
+        if command in _GIT_SHORT and (match := _GIT_SHORT[command].fullmatch(word)):
+            yield from (match[1],) if match[1] else following
     if "remote-ext" in earlier or word.startswith("ext::"):
         yield word.removeprefix("ext::")
 

@@ -28,9 +28,9 @@ def surely_below(pattern: str, readings: Sequence[Reading], cwd: str) -> bool:
 
     `cwd` is the run's directory, where relative patterns start.
     """
-    wanted = segments(pattern, os.path.realpath(cwd))
+    pattern_parts = segments(pattern, os.path.realpath(cwd))
     try:
-        return bool(readings) and all(_surely_fits(wanted, reading) for reading in readings)
+        return bool(readings) and all(_surely_fits(pattern_parts, reading) for reading in readings)
     except (OSError, ValueError):
         return False
 
@@ -42,21 +42,21 @@ def may_touch(pattern: str, readings: Sequence[Reading], cwd: str, *, looks_into
     A call that `looks_into` directories touches the files below its paths.
     """
     try:
-        opened = dict.fromkeys(place for reading in readings for place in places(reading))
-        others = same_in_others(cwd, opened) if not pattern.startswith(("/", "~")) else ()
-        bases = dict.fromkeys((cwd, os.path.realpath(cwd), *others))
-        wanted = dict.fromkeys(form for base in bases for form in forms_of(segments(pattern, base)))
+        opened = dict.fromkeys(parts for reading in readings for parts in places(reading))
+        in_other_trees = same_in_others(cwd, opened) if not pattern.startswith(("/", "~")) else ()
+        bases = dict.fromkeys((cwd, os.path.realpath(cwd), *in_other_trees))
+        forms = dict.fromkeys(form for base in bases for form in forms_of(segments(pattern, base)))
         return any(
-            _touches(form, place, looks_into=looks_into and not os.path.isfile(joined(place)))
-            for form in wanted
-            for place in opened
+            _touches(form, parts, looks_into=looks_into and not os.path.isfile(joined(parts)))
+            for form in forms
+            for parts in opened
         )
     except (OSError, ValueError):
         return True
 
 
-def _surely_fits(wanted: Sequence[str], reading: Reading) -> bool:
-    return reading.is_certain and all(fits(wanted, split(_followed(path))) for path in reading.paths)
+def _surely_fits(pattern: Sequence[str], reading: Reading) -> bool:
+    return reading.is_certain and all(fits(pattern, split(_followed(path))) for path in reading.paths)
 
 
 def places(reading: Reading) -> Iterator[tuple[str, ...]]:
@@ -92,19 +92,19 @@ def _followed(path: str) -> str:
     return os.path.realpath(path)
 
 
-def _touches(form: tuple[str, ...], place: tuple[str, ...], *, looks_into: bool) -> bool:
-    if _covers(form, place, looks_into=looks_into):
+def _touches(form: tuple[str, ...], parts: tuple[str, ...], *, looks_into: bool) -> bool:
+    if _covers(form, parts, looks_into=looks_into):
         return True
-    alike = tuple(map(look_alike, form)), tuple(map(look_alike, place))
-    if alike != (form, place) and _covers(*alike, looks_into=looks_into):
+    alike = tuple(map(look_alike, form)), tuple(map(look_alike, parts))
+    if alike != (form, parts) and _covers(*alike, looks_into=looks_into):
         return True
-    if _covers(*(tuple(map(str.casefold, parts)) for parts in alike), looks_into=looks_into) and folds_case(place):
+    if _covers(*(tuple(map(str.casefold, each)) for each in alike), looks_into=looks_into) and folds_case(parts):
         return True
-    return any(_covers(form, other, looks_into=looks_into) for other in _other_names(fixed(form), place))
+    return any(_covers(form, other_name, looks_into=looks_into) for other_name in _other_names(fixed(form), parts))
 
 
-def _covers(form: tuple[str, ...], place: tuple[str, ...], *, looks_into: bool) -> bool:
-    return fits(form, place) or (looks_into and fits(form, (*place, ANYTHING)))
+def _covers(form: tuple[str, ...], parts: tuple[str, ...], *, looks_into: bool) -> bool:
+    return fits(form, parts) or (looks_into and fits(form, (*parts, ANYTHING)))
 
 
 def look_alike(name: str) -> str:
@@ -112,10 +112,10 @@ def look_alike(name: str) -> str:
     return unicodedata.normalize("NFC", UNICODE_BLANKS.sub(" ", name).translate(_LOOK_ALIKE))
 
 
-def folds_case(place: Sequence[str]) -> bool:
+def folds_case(parts: Sequence[str]) -> bool:
     """Return whether a directory on the way to a file ignores case."""
-    for end in range(len(place), 0, -1):
-        parent, name = joined(place[: end - 1]), place[end - 1]
+    for end in range(len(parts), 0, -1):
+        parent, name = joined(parts[: end - 1]), parts[end - 1]
         try:
             if name.swapcase() != name and os.path.samestat(
                 os.lstat(os.path.join(parent, name)), os.lstat(os.path.join(parent, name.swapcase()))
@@ -126,28 +126,28 @@ def folds_case(place: Sequence[str]) -> bool:
     return False
 
 
-def _other_names(known: tuple[str, ...], place: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+def _other_names(known: tuple[str, ...], parts: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
     """Yield a file's names below a known directory, or as a known file, that is reached by another path."""
     try:
         there = os.stat(joined(known))
     except (OSError, ValueError):
         return
-    for end in range(len(place), 0, -1):
+    for end in range(len(parts), 0, -1):
         try:
-            is_same = place[:end] != known and os.path.samestat(there, os.stat(joined(place[:end])))
+            is_same = parts[:end] != known and os.path.samestat(there, os.stat(joined(parts[:end])))
         except (OSError, ValueError):
             continue
         if is_same:
-            yield (*known, *place[end:])
+            yield (*known, *parts[end:])
 
 
 def segments(pattern: str, base: str) -> tuple[str, ...]:
     """Return a pattern's parts as an absolute path, with `**` as a separate star."""
     path = os.path.expanduser(pattern) if pattern.startswith("~") else pattern
-    own = [part for part in path.split("/") if part not in ("", ".")]
+    parts = [part for part in path.split("/") if part not in ("", ".")]
     if path.endswith("/"):
-        own.append("**")
-    marked = (ACTIVE_STAR if part == "**" else _within(part) for part in own)
+        parts.append("**")
+    marked = (ACTIVE_STAR if part == "**" else _within(part) for part in parts)
     return (*(() if os.path.isabs(path) else split(base)), *marked)
 
 
@@ -159,8 +159,8 @@ def _within(part: str) -> str:
 def forms_of(pattern: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
     """Yield a pattern unchanged, and with links followed before its first star."""
     yield pattern
-    known = fixed(pattern)
-    yield (*split(os.path.realpath(joined(known))), *pattern[len(known) :])
+    start = fixed(pattern)
+    yield (*split(os.path.realpath(joined(start))), *pattern[len(start) :])
 
 
 def fixed(pattern: Sequence[str]) -> tuple[str, ...]:
@@ -189,19 +189,21 @@ def fits(pattern: Sequence[str], words: Sequence[str]) -> bool:
     A star that is a separate word matches any words, a star within a word any text. The words are read once, with all
     possible positions in the pattern.
     """
-    places = _with_empty(pattern, {0}, ACTIVE_STAR)
+    positions = _with_empty(pattern, {0}, ACTIVE_STAR)
     for word in words:
-        ahead = [place for place in places if place < len(pattern)]
+        ahead = [position for position in positions if position < len(pattern)]
         if ANYTHING in word:
             before = word[: word.index(ANYTHING)]
-            return not before or any(_fits_word(pattern[place], before + HOLE) for place in ahead)
+            return not before or any(_fits_word(pattern[position], before + HOLE) for position in ahead)
         after = {
-            place if pattern[place] == ACTIVE_STAR else place + 1 for place in ahead if _fits_word(pattern[place], word)
+            position if pattern[position] == ACTIVE_STAR else position + 1
+            for position in ahead
+            if _fits_word(pattern[position], word)
         }
-        places = _with_empty(pattern, after, ACTIVE_STAR)
-        if not places:
+        positions = _with_empty(pattern, after, ACTIVE_STAR)
+        if not positions:
             return False
-    return len(pattern) in places
+    return len(pattern) in positions
 
 
 def _fits_word(pattern: str, word: str) -> bool:
@@ -227,51 +229,53 @@ def _overlap(pattern: str, word: str) -> bool:
     """Return whether some text matches both: the pattern's stars and the word's holes match anything."""
     if len(word) > _LONGEST_WORD:
         return True
-    places = _with_empty(word, {0}, HOLE)
+    positions = _with_empty(word, {0}, HOLE)
     for character in pattern:
         if character == ACTIVE_STAR:
-            places = set(range(min(places, default=len(word) + 1), len(word) + 1))
+            positions = set(range(min(positions, default=len(word) + 1), len(word) + 1))
             continue
-        ahead = [place for place in places if place < len(word) and word[place] in (character, HOLE)]
-        places = _with_empty(word, {place if word[place] == HOLE else place + 1 for place in ahead}, HOLE)
-    return len(word) in places
+        ahead = [position for position in positions if position < len(word) and word[position] in (character, HOLE)]
+        positions = _with_empty(
+            word, {position if word[position] == HOLE else position + 1 for position in ahead}, HOLE
+        )
+    return len(word) in positions
 
 
-def _with_empty(parts: Sequence[str], places: Iterable[int], mark: str) -> set[int]:
+def _with_empty(parts: Sequence[str], positions: Iterable[int], mark: str) -> set[int]:
     """Add the positions after parts that may be empty."""
-    found = set(places)
-    for place in sorted(found):
-        while place < len(parts) and parts[place] == mark:
-            place += 1
-            found.add(place)
-    return found
+    all_positions = set(positions)
+    for position in sorted(all_positions):
+        while position < len(parts) and parts[position] == mark:
+            position += 1
+            all_positions.add(position)
+    return all_positions
 
 
 # --- the working trees of one repository -----------------------------------------------------------------------------
 
 
-def same_in_others(directory: str, places: Iterable[Sequence[str]]) -> Iterator[str]:
-    """Yield a directory's path in each other working tree of its repository that contains one of the places."""
+def same_in_others(directory: str, paths: Iterable[Sequence[str]]) -> Iterator[str]:
+    """Yield a directory's path in each other working tree of its repository that contains one of the paths."""
     here = tuple(filter(None, os.path.realpath(directory).split("/")))
-    own = _tree_around(here)
-    if own is None:
+    own_tree = _tree_around(here)
+    if own_tree is None:
         return
-    root, repository = own
-    for place in places:
-        other = _tree_around(place)
-        if other is not None and other[0] != root and other[1] == repository:
-            yield "/" + "/".join((*other[0], *here[len(root) :]))
+    root, repository = own_tree
+    for parts in paths:
+        tree = _tree_around(parts)
+        if tree is not None and tree[0] != root and tree[1] == repository:
+            yield "/" + "/".join((*tree[0], *here[len(root) :]))
 
 
-def _tree_around(place: Sequence[str]) -> tuple[tuple[str, ...], str] | None:
-    """Return the root of the innermost working tree around a place, and the directory of its repository."""
-    for end in range(len(place), 0, -1):
-        root = "/" + "/".join(place[:end])
+def _tree_around(parts: Sequence[str]) -> tuple[tuple[str, ...], str] | None:
+    """Return the root of the innermost working tree around a path, and the directory of its repository."""
+    for end in range(len(parts), 0, -1):
+        root = "/" + "/".join(parts[:end])
         dot_git = f"{root}/.git"
         try:
             is_there = os.path.lexists(dot_git)
         except ValueError:
             continue
         if is_there:
-            return tuple(place[:end]), os.path.realpath(directories_of(root, dot_git)[1])
+            return tuple(parts[:end]), os.path.realpath(directories_of(root, dot_git)[1])
     return None

@@ -67,8 +67,8 @@ def spellings(path: str, directory: str) -> Iterator[str]:
 def read_as(paths: Iterable[str], directory: str, *, is_certain: bool = True) -> Reading:
     """Return the reading of a path that stands for any of these."""
     forms = tuple(paths)
-    found = dict.fromkeys(spelling for path in forms for spelling in spellings(path, directory))
-    return Reading(tuple(found), is_certain and all(map(is_readable, forms)))
+    all_spellings = dict.fromkeys(spelling for path in forms for spelling in spellings(path, directory))
+    return Reading(tuple(all_spellings), is_certain and all(map(is_readable, forms)))
 
 
 def is_readable(path: str) -> bool:
@@ -138,7 +138,7 @@ def any_program(_tool: str, path: str, directory: str) -> Reading:
     forms = dict.fromkeys((path, blank, path.strip(), blank.strip()))
     for clean in (_unquoted, _without_mark, unquote, home_of):
         forms |= dict.fromkeys(clean(form) for form in tuple(forms))
-    forms |= dict.fromkeys(own for form in tuple(forms) for own in of_file_url(form))
+    forms |= dict.fromkeys(path_of_url for form in tuple(forms) for path_of_url in of_file_url(form))
     normal = [unicodedata.normalize(name, form) for form in forms for name in ("NFC", "NFD")]
     is_odd = path != path.strip() or path[:1] in ("", "~", "@", "'") or _SCHEME.match(path) or _ODD.search(path)
     is_certain = not is_odd and blank == path and "'" not in path[-1:]

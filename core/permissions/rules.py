@@ -64,14 +64,14 @@ class Rule(Struct, frozen=True):
 def parse_rule(text: str) -> Rule:
     """Parse a rule. Raises UsageError that says what is wrong with it."""
     text = text.strip()
-    found = _RULE.fullmatch(text)
-    if found is None or len(text) > LONGEST_RULE or is_hiding_name(text):
+    match = _RULE.fullmatch(text)
+    if match is None or len(text) > LONGEST_RULE or is_hiding_name(text):
         raise _wrong(
             text,
             "is not a valid rule",
             "write a tool with an optional pattern: bash(git *), edit(src/**), mcp__github__*",
         )
-    tool, pattern = found[1], found[2]
+    tool, pattern = match[1], match[2]
     if tool.lower() in ("bash", *EDITING, *READING) and tool != tool.lower():
         raise _wrong(text, f"uses an unknown tool name: use {tool.lower()}, for every agent", "")
     if pattern is None:
@@ -101,7 +101,7 @@ def checked_rules(texts: Iterable[str]) -> tuple[str, ...]:
 def merged(*several: Permissions) -> Permissions | None:
     """Combine rules; return None if there are none."""
     lists = (
-        tuple(dict.fromkeys(rule for one in several for rule in getattr(one, name)))
+        tuple(dict.fromkeys(rule for rules in several for rule in getattr(rules, name)))
         for name in Permissions.__struct_fields__
     )
     permissions = Permissions(*lists)
@@ -129,8 +129,8 @@ def denied_tools(permissions: Permissions | None, offered: Iterable[str] = ()) -
     rules = [parse_rule(text) for text in (permissions.deny if permissions else ())]
     whole = [rule for rule in rules if rule.pattern is None and not rule.tool.endswith("*")]
     named = (name for rule in whole for name in _names_of(rule))
-    others = (name for name in offered if any(rule.names(name) for rule in whole))
-    return tuple(dict.fromkeys((*named, *others)))
+    equivalents = (name for name in offered if any(rule.names(name) for rule in whole))
+    return tuple(dict.fromkeys((*named, *equivalents)))
 
 
 def _names_of(rule: Rule) -> tuple[str, ...]:
@@ -179,10 +179,10 @@ class Policy:
     def way(self, request: Request) -> tuple[str, frozenset[tuple[str, ...]]]:
         """Return a request's guard and where its paths lead, which differ after a link has changed."""
         try:
-            found = frozenset(place for reading in self._readings(request) for place in places(reading))
+            targets = frozenset(parts for reading in self._readings(request) for parts in places(reading))
         except (OSError, ValueError):
-            found = frozenset[tuple[str, ...]]()
-        return self._guard(request).why, found
+            targets = frozenset[tuple[str, ...]]()
+        return self._guard(request).why, targets
 
     def run_rule(self, request: Request) -> str:
         """Return a rule that would allow a request and similar ones: this command, files below the run's directory, or
@@ -303,10 +303,10 @@ def _is_command(pattern: str, command: str) -> bool:
         return command.strip(" \t") == pattern.removeprefix(EXACTLY).strip(" \t")
     from ._shell_builtins import may_evaluate  # only runs with rules for bash need it
 
-    words, wanted = simple_command(command), plain_words(pattern) or ()
-    if words is None or (any(ACTIVE_STAR in word for word in wanted) and may_evaluate(words)):
+    words, pattern_words = simple_command(command), plain_words(pattern) or ()
+    if words is None or (any(ACTIVE_STAR in word for word in pattern_words) and may_evaluate(words)):
         return False
-    return fits(wanted, words)
+    return fits(pattern_words, words)
 
 
 def _may_be_command(pattern: str, command: str) -> bool:
@@ -315,8 +315,8 @@ def _may_be_command(pattern: str, command: str) -> bool:
         return command.strip() == pattern.removeprefix(EXACTLY).strip()
     from ._shell_programs import possible_commands  # for the same reason
 
-    wanted = plain_words(pattern) or ()
-    name = wanted[0] if wanted else ""
+    pattern_words = plain_words(pattern) or ()
+    name = pattern_words[0] if pattern_words else ""
     names = {name, name.rpartition("/")[2] or name}
-    forms = {(form, *wanted[1:]) for form in names | {name.lower() for name in names}}
+    forms = {(form, *pattern_words[1:]) for form in names | {name.lower() for name in names}}
     return any(fits(form, words) for words in possible_commands(command) for form in forms)

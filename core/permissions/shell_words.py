@@ -68,14 +68,14 @@ def plain_words(text: str) -> tuple[str, ...] | None:
         if piece is None:
             return None
         at = piece.end()
-        kind, said = str(piece.lastgroup), piece[str(piece.lastgroup)]
-        if word is None and said.startswith("=") and kind == "plain" and words:
+        kind, part = str(piece.lastgroup), piece[str(piece.lastgroup)]
+        if word is None and part.startswith("=") and kind == "plain" and words:
             return None  # zsh replaces it with a program's path
         if kind == "blank":
             words += [] if word is None else [word]
             word = None
         elif kind == "active":
-            word = (word or "") + _ACTIVE[said]
+            word = (word or "") + _ACTIVE[part]
         else:
-            word = (word or "") + (_ESCAPED.sub(r"\1", said) if kind == "double" else said)
+            word = (word or "") + (_ESCAPED.sub(r"\1", part) if kind == "double" else part)
     return (*words, word) if word is not None else tuple(words)

@@ -27,7 +27,7 @@ _MARK = re.compile(f"^(?://|#) (?:{_MARKS})", re.MULTILINE)
 
 
 class State(StrEnum):
-    """The state of a place for one of subdeck's files."""
+    """The state of the path of one of subdeck's files."""
 
     ABSENT = "absent"
     CURRENT = "current"
@@ -38,7 +38,7 @@ class State(StrEnum):
     FOREIGN = "not ours"
 
 
-class Place(Struct, frozen=True):
+class InstalledFile(Struct, frozen=True):
     """A file's intended path and content."""
 
     path: str
@@ -51,13 +51,13 @@ class Place(Struct, frozen=True):
         if os.path.islink(self.path) or not os.path.isfile(self.path):
             return State.FOREIGN
         with open(self.path, encoding="utf-8", errors="replace") as file:
-            found = file.read()
-        mark = _MARK.search(found)
+            text = file.read()
+        mark = _MARK.search(text)
         if mark is None:
             return State.FOREIGN
-        if hex_digest((found[: mark.start()] + found[mark.end() :]).encode(), 16) != (mark[1] or mark[2]):
+        if hex_digest((text[: mark.start()] + text[mark.end() :]).encode(), 16) != (mark[1] or mark[2]):
             return State.EDITED
-        return State.CURRENT if found == self.content else State.OUTDATED
+        return State.CURRENT if text == self.content else State.OUTDATED
 
     def put(self) -> bool:
         """Write the file unless an edited or unknown one exists; return False in that case. Raises OSError."""
@@ -78,11 +78,11 @@ class Place(Struct, frozen=True):
 class Installation(Struct, frozen=True):
     """subdeck's files in a directory of pi: its own, or the `.pi` of a project."""
 
-    extension: Place
-    prompts: tuple[Place, ...]
+    extension: InstalledFile
+    prompts: tuple[InstalledFile, ...]
 
     @property
-    def places(self) -> tuple[Place, ...]:
+    def files(self) -> tuple[InstalledFile, ...]:
         return (self.extension, *self.prompts)
 
     @property
@@ -105,8 +105,8 @@ class Installation(Struct, frozen=True):
 
     def uninstall(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Remove unedited files; return the removed paths, and the paths kept because of edits."""
-        edited = tuple(place.path for place in self.places if place.state is State.EDITED)
-        return tuple(place.path for place in self.places if place.take_away()), edited
+        edited = tuple(file.path for file in self.files if file.state is State.EDITED)
+        return tuple(file.path for file in self.files if file.take_away()), edited
 
 
 def installation(directory: str, command: tuple[str, ...] | None = None) -> Installation:
@@ -115,14 +115,15 @@ def installation(directory: str, command: tuple[str, ...] | None = None) -> Inst
     if code.count(_COMMAND) != 1:
         raise SubdeckError("the extension of this subdeck is damaged", where=EXTENSION, hint="install subdeck again")
     words = json.dumps(list(command or own_command()))
-    extension = Place(
+    extension = InstalledFile(
         os.path.join(directory, "extensions", EXTENSION),
         _marked(code.replace(_COMMAND, f"const COMMAND: string[] = {words};"), "//", after=""),
     )
     # In a prompt, the mark is a comment in the frontmatter, which the model never sees.
     prompts = {name: _marked(_read(os.path.join("prompts", name)), "#", after="---\n") for name in PROMPTS}
     return Installation(
-        extension, tuple(Place(os.path.join(directory, "prompts", name), text) for name, text in prompts.items())
+        extension,
+        tuple(InstalledFile(os.path.join(directory, "prompts", name), text) for name, text in prompts.items()),
     )
 
 

@@ -12,7 +12,7 @@ from ..errors import ContentError, PresetError, nearest
 from ..run.model import PresetSource
 from ..text.plain import one_line
 from .file import SUFFIX, Preset, PresetProblem, parse_preset, problem_of, read_preset
-from .sources import BUNDLED, Place, form_of, preset_places
+from .sources import BUNDLED, PresetDirectory, form_of, preset_directories
 
 
 class PresetCatalog(Struct, frozen=True):
@@ -20,7 +20,7 @@ class PresetCatalog(Struct, frozen=True):
     """Sorted by name."""
     problems: tuple[PresetProblem, ...]
     """By directory, then by file name."""
-    places: tuple[str, ...]
+    directories: tuple[str, ...]
     """The searched directories, nearest first, existing or not."""
     patterns: str = f"*{SUFFIX}"
     """File name patterns searched for."""
@@ -35,12 +35,12 @@ class PresetCatalog(Struct, frozen=True):
                 raise PresetError(
                     f'the preset "{one_line(name, 80)}" cannot be used: {problem.message}', where=problem.where
                 )
-        if BUNDLED not in self.places and name + SUFFIX in os.listdir(BUNDLED):
+        if BUNDLED not in self.directories and name + SUFFIX in os.listdir(BUNDLED):
             what = f'the preset "{name}" comes with subdeck and is turned off'
             raise PresetError(what, hint="set bundled_presets: true", code="preset.not_found")
         none = "no presets yet; subdeck init writes four;"
         near = nearest(name, [preset.name for preset in self.presets]) if self.presets else none
-        looked = f"searched for {self.patterns} in {', '.join(self.places)}"
+        looked = f"searched for {self.patterns} in {', '.join(self.directories)}"
         raise PresetError(
             f'unknown preset "{one_line(name, 80)}"',
             hint=f"{near} {looked}" if near else looked,
@@ -50,66 +50,67 @@ class PresetCatalog(Struct, frozen=True):
 
 def discover(workspace: Workspace) -> PresetCatalog:
     """Read all presets now; broken files are listed and do not affect others."""
-    places = preset_places(workspace)
+    directories = preset_directories(workspace)
     presets: dict[str, Preset] = {}
     problems: list[PresetProblem] = []
-    for place in places:
+    for preset_dir in directories:
         broken_nearer = {problem.name: problem for problem in reversed(problems)}
-        for found in _read_place(place):
-            if isinstance(found, PresetProblem):
-                problems.append(found)
-            elif found.name not in presets:
-                if broken := broken_nearer.get(found.name):
+        for entry in _read_all(preset_dir):
+            if isinstance(entry, PresetProblem):
+                problems.append(entry)
+            elif entry.name not in presets:
+                if broken := broken_nearer.get(entry.name):
                     warning = f"a preset of this name with higher precedence is invalid: {broken.where}"
-                    found = structs.replace(found, warnings=(*found.warnings, warning))
-                presets[found.name] = found
+                    entry = structs.replace(entry, warnings=(*entry.warnings, warning))
+                presets[entry.name] = entry
     by_name = tuple(presets[name] for name in sorted(presets))
-    patterns = " and ".join(sorted({f"*{place.suffix}" for place in places}))
-    return PresetCatalog(by_name, tuple(problems), tuple(place.directory for place in places), patterns)
+    patterns = " and ".join(sorted({f"*{preset_dir.suffix}" for preset_dir in directories}))
+    return PresetCatalog(by_name, tuple(problems), tuple(preset_dir.directory for preset_dir in directories), patterns)
 
 
-def _read_place(place: Place) -> Iterator[Preset | PresetProblem]:
-    if place.fault is not None:
-        yield problem_of(place.directory, place.source, "", place.fault)
+def _read_all(preset_dir: PresetDirectory) -> Iterator[Preset | PresetProblem]:
+    if preset_dir.fault is not None:
+        yield problem_of(preset_dir.directory, preset_dir.source, "", preset_dir.fault)
         return
     try:
-        paths = place.files()
+        paths = preset_dir.files()
     except FileNotFoundError:
         return
     except OSError as error:
         fault = ContentError(f"cannot read the directory: {error.strerror}")
-        yield problem_of(place.directory, place.source, "", fault)
+        yield problem_of(preset_dir.directory, preset_dir.source, "", fault)
         return
     first_with: dict[str, str] = {}
     for path in paths:
-        found = read_in(place, path)
-        if isinstance(found, Preset) and first_with.setdefault(found.name, path) != path:
-            other = os.path.relpath(first_with[found.name], os.path.dirname(path))
+        entry = read_in(preset_dir, path)
+        if isinstance(entry, Preset) and first_with.setdefault(entry.name, path) != path:
+            other_file = os.path.relpath(first_with[entry.name], os.path.dirname(path))
             fault = ContentError(
-                f'the name "{found.name}" is already used by {other} in the same directory', hint="rename one of them"
+                f'the name "{entry.name}" is already used by {other_file} in the same directory',
+                hint="rename one of them",
             )
-            yield problem_of(path, place.source, found.name, fault)
-        elif found is not None:
-            yield found
+            yield problem_of(path, preset_dir.source, entry.name, fault)
+        elif entry is not None:
+            yield entry
 
 
-def read_in(place: Place, path: str) -> Preset | PresetProblem | None:
-    """Read a file in the form of its place; return None if it is gone or not an agent file."""
-    return read_preset(path, place.source, lambda text: _parsed(place, text, path))
+def read_in(preset_dir: PresetDirectory, path: str) -> Preset | PresetProblem | None:
+    """Read a file in the form of its directory; return None if it is gone or not an agent file."""
+    return read_preset(path, preset_dir.source, lambda text: _parsed(preset_dir, text, path))
 
 
-def parsed_in(place: Place, text: str, path: str) -> Preset:
-    """Parse a text as a file of a place. Raises ContentError."""
-    preset = _parsed(place, text, path)
+def parsed_in(preset_dir: PresetDirectory, text: str, path: str) -> Preset:
+    """Parse a text as a file of a preset directory. Raises ContentError."""
+    preset = _parsed(preset_dir, text, path)
     if preset is None:
         raise ContentError("not an agent file: it has no frontmatter", line=1, hint='begin the file with "---"')
     return preset
 
 
-def _parsed(place: Place, text: str, path: str) -> Preset | None:
-    if not place.form:
-        return parse_preset(text, path, place.source)
-    return form_of(place.form).parse(text, path, place.agent)
+def _parsed(preset_dir: PresetDirectory, text: str, path: str) -> Preset | None:
+    if not preset_dir.form:
+        return parse_preset(text, path, preset_dir.source)
+    return form_of(preset_dir.form).parse(text, path, preset_dir.agent)
 
 
 class Tier(Struct, frozen=True):
@@ -123,15 +124,15 @@ class Tier(Struct, frozen=True):
 def tiers(name: str, workspace: Workspace) -> tuple[Tier, ...]:
     """Return the files with a preset of this name, broken ones included, in search order."""
     found: list[Tier] = []
-    for rank, place in enumerate(preset_places(workspace)):
+    for rank, preset_dir in enumerate(preset_directories(workspace)):
         try:
-            paths = place.files()
+            paths = preset_dir.files()
         except OSError:
             continue
         for path in paths:
-            preset = read_in(place, path)
+            preset = read_in(preset_dir, path)
             if preset is not None and preset.name == name:
-                found.append(Tier(rank, place.source, path, isinstance(preset, Preset)))
+                found.append(Tier(rank, preset_dir.source, path, isinstance(preset, Preset)))
     return tuple(found)
 
 

@@ -49,8 +49,8 @@ def _listed(key: str, node: Node) -> tuple[str, ...]:
     except UsageError as error:
         raise ContentError(f"{key}: {error.what}", line=node.line, hint=error.hint) from error
     if not names:
-        meant = "deny no tools" if key == DENYING else "allow no tools"
-        hint = f'write "{key}: []" to {meant}, or remove the line'
+        effect = "deny no tools" if key == DENYING else "allow no tools"
+        hint = f'write "{key}: []" to {effect}, or remove the line'
         raise ContentError(f"{key} is empty", line=node.line, hint=hint)
     return names
 
@@ -78,7 +78,7 @@ class Preset(RunSpec, frozen=True, kw_only=True):
     source: PresetSource
     path: str
     form: str = ""
-    """Program of the agent file, as in `places.FORMS`; empty for a subdeck preset."""
+    """Program of the agent file, as in `sources.FORMS`; empty for a subdeck preset."""
     warnings: tuple[str, ...] = ()
 
     def __hash__(self) -> int:
@@ -184,8 +184,8 @@ def _values(fields: Fields, written: Mapping[str, str]) -> dict[str, Any]:
 
 def _refuse_unkept(preset: Preset, fields: Fields) -> None:
     """Raise ContentError if the session is never saved but must be continued or asked again for its result."""
-    for key, wanted in (("sticky", preset.sticky), ("structured_result", preset.structured_result)):
-        if wanted and not preset.keeps_session:
+    for key, is_set in (("sticky", preset.sticky), ("structured_result", preset.structured_result)):
+        if is_set and not preset.keeps_session:
             line = max(fields.pairs["session"].line, fields.pairs[key].line)
             raise ContentError(
                 f'"session: none" and {key} cannot be combined', line=line, hint="remove one of the two lines"
@@ -239,5 +239,5 @@ def name_line(text: str) -> int | None:
 
 
 def _name_line(text: str) -> re.Match[str] | None:
-    found = re.search(_NAME_LINE, text[:4096])
-    return found if found and (text.startswith("---") or not found[0].startswith("name:")) else None
+    match = re.search(_NAME_LINE, text[:4096])
+    return match if match and (text.startswith("---") or not match[0].startswith("name:")) else None

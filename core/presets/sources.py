@@ -39,7 +39,7 @@ DEEPEST, MOST_DIRECTORIES = 4, 100
 """Limits of the search for agent files below a directory, because checkouts may be large: depth, directories."""
 
 
-class Place(Struct, frozen=True):
+class PresetDirectory(Struct, frozen=True):
     """A directory that may contain presets."""
 
     source: PresetSource
@@ -61,25 +61,25 @@ class Place(Struct, frozen=True):
 
         Raises OSError if the directory cannot be read; unreadable subdirectories are skipped.
         """
-        found = list(preset_files(self.directory, self.suffix))
+        paths = list(preset_files(self.directory, self.suffix))
         for directory in self.directories()[1:]:
             with suppress(OSError):
-                found += preset_files(directory, self.suffix)
-        return sorted(found)
+                paths += preset_files(directory, self.suffix)
+        return sorted(paths)
 
     def directories(self) -> tuple[str, ...]:
         """Return the directory, and for agent files its subdirectories, which their programs also search.
 
         Subdeck presets are only in the directory itself.
         """
-        found = [self.directory]
+        directories = [self.directory]
         depth = {self.directory: 0}
-        for directory in found if self.form else ():
+        for directory in directories if self.form else ():
             if depth[directory] < DEEPEST:
                 below = [os.path.join(directory, name) for name in _directories_in(directory)]
-                found += below[: MOST_DIRECTORIES - len(found)]
+                directories += below[: MOST_DIRECTORIES - len(directories)]
                 depth |= dict.fromkeys(below, depth[directory] + 1)
-        return tuple(found)
+        return tuple(directories)
 
 
 def form_of(name: str) -> Form:
@@ -87,36 +87,39 @@ def form_of(name: str) -> Form:
     return load(f"{__package__}.forms.{name}").FORM
 
 
-def preset_places(workspace: Workspace) -> tuple[Place, ...]:
+def preset_directories(workspace: Workspace) -> tuple[PresetDirectory, ...]:
     """List the directories that may contain presets, nearest first, each once, existing or not."""
     settings = workspace.settings
-    places = (
-        Place(PresetSource.PROJECT, project_place(workspace)),
+    directories = (
+        PresetDirectory(PresetSource.PROJECT, project_directory(workspace)),
         *(_named(entry, settings) for entry in settings.preset_dirs),
-        Place(PresetSource.GLOBAL, os.path.join(agent_dir(), "subagents")),
-        *((Place(PresetSource.BUNDLED, BUNDLED),) if settings.bundled_presets else ()),
+        PresetDirectory(PresetSource.GLOBAL, os.path.join(agent_dir(), "subagents")),
+        *((PresetDirectory(PresetSource.BUNDLED, BUNDLED),) if settings.bundled_presets else ()),
     )
-    nearest_of: dict[str, Place] = {}
-    for place in places:
-        nearest_of.setdefault(os.path.realpath(place.directory), place)
+    nearest_of: dict[str, PresetDirectory] = {}
+    for preset_dir in directories:
+        nearest_of.setdefault(os.path.realpath(preset_dir.directory), preset_dir)
     return tuple(nearest_of.values())
 
 
-def place_of(directory: str, workspace: Workspace) -> Place | None:
-    """Return the place of a directory; None if presets are not searched for there."""
+def preset_directory(directory: str, workspace: Workspace) -> PresetDirectory | None:
+    """Return what is known of a directory; None if presets are not searched for there."""
     real = os.path.realpath(directory)
-    return next((place for place in preset_places(workspace) if os.path.realpath(place.directory) == real), None)
+    return next(
+        (preset_dir for preset_dir in preset_directories(workspace) if os.path.realpath(preset_dir.directory) == real),
+        None,
+    )
 
 
-def _named(entry: str | PresetDir, settings: Settings) -> Place:
-    """Return the place of a directory in the settings."""
+def _named(entry: str | PresetDir, settings: Settings) -> PresetDirectory:
+    """Return a directory of the settings."""
     if isinstance(entry, str):
-        return Place(PresetSource.DIR, entry)
+        return PresetDirectory(PresetSource.DIR, entry)
     try:
         form, agent = form_and_agent(entry, settings)
     except ContentError as fault:
-        return Place(PresetSource.DIR, entry.path, fault=fault)
-    return Place(PresetSource.DIR, entry.path, form, agent)
+        return PresetDirectory(PresetSource.DIR, entry.path, fault=fault)
+    return PresetDirectory(PresetSource.DIR, entry.path, form, agent)
 
 
 def form_and_agent(entry: PresetDir, settings: Settings) -> tuple[str, str]:
@@ -124,14 +127,14 @@ def form_and_agent(entry: PresetDir, settings: Settings) -> tuple[str, str]:
 
     Files of a kind of agent need an agent of that kind, because they name its tools and models. Raises ContentError.
     """
-    own = settings.agents.get(entry.agent)
-    kind = (own.kind if own else "") or entry.agent
+    configured = settings.agents.get(entry.agent)
+    kind = (configured.kind if configured else "") or entry.agent
     form = entry.form or (kind if kind in FORMS else entry.agent)
-    known = ", ".join(FORMS)
+    known_forms = ", ".join(FORMS)
     if form not in FORMS:
         what = f'unknown agent file format "{form}"'
         raise ContentError(
-            what, hint=f"set its form: {known}; or write only the path for a directory of subdeck presets"
+            what, hint=f"set its form: {known_forms}; or write only the path for a directory of subdeck presets"
         )
     if form in KINDS:
         if entry.agent and kind != form:
@@ -146,7 +149,7 @@ def form_and_agent(entry: PresetDir, settings: Settings) -> tuple[str, str]:
     return form, form if form in settings.agents else ""
 
 
-def project_place(workspace: Workspace) -> str:
+def project_directory(workspace: Workspace) -> str:
     """Return the nearest `.pi/subagents` with a preset, from the launcher's directory up, but below HOME.
 
     Directories without presets are skipped: each first launch creates one in the project, and it must not hide presets
@@ -155,9 +158,9 @@ def project_place(workspace: Workspace) -> str:
     home = os.path.realpath(os.path.expanduser("~"))
     directory = os.path.realpath(workspace.cwd)
     while not f"{home}/".startswith(f"{directory.rstrip('/')}/"):
-        place = os.path.join(directory, ".pi", "subagents")
-        if _has_presets(place):
-            return place if fault_of(Project(directory)) is None else workspace.project.home
+        path = os.path.join(directory, ".pi", "subagents")
+        if _has_presets(path):
+            return path if fault_of(Project(directory)) is None else workspace.project.home
         directory = os.path.dirname(directory)
     return workspace.project.home
 
@@ -172,17 +175,17 @@ def _has_presets(directory: str) -> bool:
 def _directories_in(directory: str) -> list[str]:
     """Return the names of subdirectories, except hidden ones and links."""
     try:
-        with opened(directory) as place:
-            return sorted(name for name, status in place.entries() if S_ISDIR(status.st_mode) and name[0] != ".")
+        with opened(directory) as handle:
+            return sorted(name for name, status in handle.entries() if S_ISDIR(status.st_mode) and name[0] != ".")
     except OSError:
         return []
 
 
 def preset_files(directory: str, suffix: str = SUFFIX) -> Iterator[str]:
     """Yield the paths of files named like presets. Raises OSError if the directory cannot be read."""
-    with opened(directory) as place:
+    with opened(directory) as handle:
         yield from (
             os.path.join(directory, name)
-            for name in place.names()
+            for name in handle.names()
             if name.endswith(suffix) and not name.startswith(".")
         )

@@ -48,16 +48,16 @@ def delete_preset(path: str, source: PresetSource, project: Project) -> DeletedP
         raise PresetError("not a preset file", where=path, hint="check it in a shell")
     trash = project.trash if source is PresetSource.DIR else os.path.join(os.path.dirname(path), "trash")
     _purge_old(trash)
-    place = os.path.join(trash, _PREFIX + new_run_id())
-    kept = os.path.join(place, os.path.basename(path))
+    directory = os.path.join(trash, _PREFIX + new_run_id())
+    kept = os.path.join(directory, os.path.basename(path))
     try:
-        files.make_private_directory(place)
+        files.make_private_directory(directory)
         with suppress(FileExistsError):
             files.write_new(os.path.join(trash, ".gitignore"), b"*\n")
         try:
             _move(path, kept)
         except BaseException:
-            files.remove_tree(place)
+            files.remove_tree(directory)
             raise
     except FileNotFoundError:
         raise PresetError("the file no longer exists", where=path) from None

@@ -96,13 +96,13 @@ def _checked_text(preset: Preset) -> str:
 
     if not preset.name:
         raise PresetError("a preset needs a name")
-    said: dict[str, Any] = {"name": preset.name, "description": preset.description}
-    unsaid = RunSpec()
+    fields: dict[str, Any] = {"name": preset.name, "description": preset.description}
+    defaults = RunSpec()
     for name, field in table().items():
         value = getattr(preset, name)
-        if name != "prompt" and field.kind is not TOOLS and value != getattr(unsaid, name):
-            said[field.key or name] = _written(value)
-    lines: str = yaml.safe_dump(said, sort_keys=False, allow_unicode=True, width=SIZE_LIMIT)
+        if name != "prompt" and field.kind is not TOOLS and value != getattr(defaults, name):
+            fields[field.key or name] = _written(value)
+    lines: str = yaml.safe_dump(fields, sort_keys=False, allow_unicode=True, width=SIZE_LIMIT)
     for key, names in (("tools", preset.tools), (DENYING, preset.denied_tools)):
         if names is not None:
             listed = (f'"{tool}"' if ":" in tool else tool for tool in names)
@@ -160,10 +160,10 @@ def _renamed(text: str, preset: Preset, name: str) -> str:
         check_name(name)
     except ContentError as error:
         raise PresetError(error.what, hint=error.hint) from error
-    wanted = structs.replace(preset, name=name, description=preset.description or f"A copy of {preset.name}")
+    expected = structs.replace(preset, name=name, description=preset.description or f"A copy of {preset.name}")
     for written in (name, json.dumps(name, ensure_ascii=False)):
-        changed = _with_name(text, written, wanted.description if not preset.description else "")
-        if _reads_as(changed, wanted):
+        changed = _with_name(text, written, expected.description if not preset.description else "")
+        if _reads_as(changed, expected):
             return changed
     raise PresetError(
         f'cannot replace the name "{one_line(preset.name)}" in its present form',
@@ -198,12 +198,12 @@ def _name_span(frontmatter: str) -> tuple[int, int] | None:
     return None
 
 
-def _reads_as(text: str, wanted: Preset) -> bool:
+def _reads_as(text: str, expected: Preset) -> bool:
     try:
-        read = parse_preset(text, wanted.path, PresetSource.PROJECT)
+        read = parse_preset(text, expected.path, PresetSource.PROJECT)
     except ContentError:
         return False
-    return read == structs.replace(wanted, source=PresetSource.PROJECT, warnings=read.warnings)
+    return read == structs.replace(expected, source=PresetSource.PROJECT, warnings=read.warnings)
 
 
 def bundled_presets() -> tuple[Preset, ...]:
@@ -255,6 +255,6 @@ def duplicate(preset: Preset, name: str, directory: str) -> str:
     if not isinstance(now, Preset):
         why = "its file no longer exists" if now is None else f"its file is invalid now: {now.message}"
         raise PresetError(f"cannot copy the preset: {why}", where=preset.path)
-    own = read_preset_text(preset.path)
-    text = own.bytes_of(_renamed(own.text, now, name.strip())).decode()
+    original = read_preset_text(preset.path)
+    text = original.bytes_of(_renamed(original.text, now, name.strip())).decode()
     return place_preset(directory, name.strip(), stem_of(name.strip()), text)

@@ -75,7 +75,7 @@ class Remains:
         self._ended = end if end and proven.is_sealed_end(self._run_dir, end) else None
         """Written by the run's wrapper, or by a process that began to finish it; no other end counts."""
         self._lasted_ms = self._duration_ms()
-        self._tampered = second_copy.said(self._run_dir)
+        self._tampered = second_copy.tampering(self._run_dir)
         self._writing = "" if self._prepared or self._ended else self._read_writing()
 
     def finish(self, by: str, not_ended: tuple[str, ...], *, is_certain: bool = True) -> None:
@@ -140,8 +140,8 @@ class Remains:
                 sent[entry.id] = (entry.text, entry.by)
         for id_ in sent.keys() - self._settled.keys() if self._ended is None else ():
             text, by = sent[id_]
-            said = "" if id_ in self.fold.undelivered else text[:CONTENT_LIMIT]
-            self._add(Message(id=id_, state=MessageState.LATE, text=said, by=by, reason=why))
+            new_text = "" if id_ in self.fold.undelivered else text[:CONTENT_LIMIT]
+            self._add(Message(id=id_, state=MessageState.LATE, text=new_text, by=by, reason=why))
         return tuple(
             Undelivered(id=id_, text=one_line(text, BEGINNING), by=by, reason=why) for id_, (text, by) in sent.items()
         )
@@ -222,8 +222,8 @@ class Remains:
     def _complaint(self) -> str:
         """Return the line on stderr about the wrapper's own fault, for a wrapper that could not write it to a file."""
         begun = f"\n{paths.FAULT_WORDS}".encode()
-        said = _certain_content(self._path(paths.STDERR)).rpartition(begun)
-        return one_line(plain(said[2].partition(b"\n")[0].decode("utf-8", "replace")), 300) if said[1] else ""
+        _, separator, end = _certain_content(self._path(paths.STDERR)).rpartition(begun)
+        return one_line(plain(end.partition(b"\n")[0].decode("utf-8", "replace")), 300) if separator else ""
 
     def _finalized(self) -> Finalized | None:
         try:
@@ -234,7 +234,7 @@ class Remains:
     def _reason(self, by: str, became: str) -> tuple[RunReason, str | None]:
         fold = self.fold
         if self._ended is not None and self._ended.reason.is_known:
-            return self._ended.reason, self._said_message(self._ended.reason)
+            return self._ended.reason, self._message_of_end(self._ended.reason)
         if self._stop:
             reason, message = stopped(self._stop)
             return reason, f"{message}; its wrapper died before that was complete"
@@ -264,7 +264,7 @@ class Remains:
             return RunReason.LOST, "lost while its wrapper was starting"
         return RunReason.LOST, "its launcher died or failed before the wrapper was started"
 
-    def _said_message(self, reason: RunReason) -> str | None:
+    def _message_of_end(self, reason: RunReason) -> str | None:
         """Return the message of an end that the wrapper wrote only into the events."""
         if STATUS_OF[reason] is RunStatus.COMPLETED:
             return None
@@ -272,8 +272,8 @@ class Remains:
         error = finalized.error if finalized and reason is RunReason.FINALIZE_ERROR else None
         if reason is RunReason.MODEL_ERROR:
             error = self.fold.error
-        said = plain(error or "").strip() or REASONS[reason]
-        return f"{said}; its wrapper died after writing this result"
+        message = plain(error or "").strip() or REASONS[reason]
+        return f"{message}; its wrapper died after writing this result"
 
 
 def _events(path: str) -> Iterator[Event]:

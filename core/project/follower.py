@@ -125,12 +125,12 @@ class Follower:
         first = self._registry.look({*names[:NEWEST], *self._registry.active_names()}, prove=True)
         self._complete = len(names) <= NEWEST
         yield self._update(first, presets_changed=True)
-        told_until = now_iso()  # by now the consumer has asked for ends that it missed
+        caught_up_at = now_iso()  # by now the consumer has asked for ends that it missed
         for start in range(NEWEST, len(names), BATCH):
             if stop.is_set():
                 return
             touched = self._registry.look(names[start : start + BATCH])
-            self._past.difference_update(run_id for run_id in touched if self._has_ended_since(told_until, run_id))
+            self._past.difference_update(run_id for run_id in touched if self._has_ended_since(caught_up_at, run_id))
             self._complete = start + BATCH >= len(names)
             yield self._update(touched)
         for changes in watch(self._project, self._preset_dirs, stop):
@@ -191,7 +191,7 @@ class Follower:
             self._listed = listed
             names = self._registry.names()
             touched |= self._registry.look(
-                name for name in names if (known := self._registry.get(name)) is None or known.foreign
+                name for name in names if (run := self._registry.get(name)) is None or run.foreign
             )
             touched |= self._registry.forget_missing(names)
         self._swept = time.monotonic()
@@ -267,16 +267,16 @@ def watch(project: Project, preset_dirs: Callable[[], tuple[str, ...]], stop: St
 def _watch(project: Project, preset_dirs: Callable[[], tuple[str, ...]], stop: Stop) -> Iterator[Changes]:
     """Watch the directories that exist now, until one of them is created or removed."""
     active, presets = project.active, preset_dirs()
-    wanted = (active, *presets)
-    watched = _existing(wanted, project.root)
+    directories = (active, *presets)
+    watched = _existing(directories, project.root)
     paced_stop = _PacedStop(stop)
     newest = checked = time.monotonic()
     restarted = True
     for batch in _batches(watched, paced_stop):
         now = time.monotonic()
-        places = [os.path.split(path) for _, path in batch]
-        runs = frozenset(name for parent, name in places if parent == active and is_run_id(name))
-        touches_presets = any(parent in presets for parent, _ in places)
+        entries = [os.path.split(path) for _, path in batch]
+        runs = frozenset(name for parent, name in entries if parent == active and is_run_id(name))
+        touches_presets = any(parent in presets for parent, _ in entries)
         if runs or touches_presets:
             newest = now  # activity in the parent directories does not end a quiet period
         paced_stop.pause = CALM_PAUSE_S if now - newest >= CALM_AFTER_S else 0.0
@@ -284,9 +284,9 @@ def _watch(project: Project, preset_dirs: Callable[[], tuple[str, ...]], stop: S
         restarted = False
         if touches_presets and preset_dirs() != presets:
             return  # the list of directories has changed, as for agent files in a new directory
-        if len(places) > len(runs) or now - checked >= CHECK_S:
+        if len(entries) > len(runs) or now - checked >= CHECK_S:
             checked = now
-            if _existing(wanted, project.root) != watched or any(path in watched for _, path in batch):
+            if _existing(directories, project.root) != watched or any(path in watched for _, path in batch):
                 return  # a directory was created or removed; a recreated one is a different one
 
 
@@ -297,10 +297,10 @@ def _batches(directories: Collection[str], stop: Stop) -> Iterator[Collection[tu
     """
     native: type[RustNotify] = import_part("watchfiles", "_rust_notify").RustNotify
     with native(list(directories), *_NATIVE) as watcher:
-        while (found := watcher.watch(_ms(DEBOUNCE_S), _ms(STEP_S), _ms(BEAT_S), stop)) != "stop":
-            if found == "signal":
+        while (notices := watcher.watch(_ms(DEBOUNCE_S), _ms(STEP_S), _ms(BEAT_S), stop)) != "stop":
+            if notices == "signal":
                 raise KeyboardInterrupt
-            yield () if found == "timeout" else found
+            yield () if notices == "timeout" else notices
 
 
 def _ms(seconds: float) -> int:
@@ -313,14 +313,14 @@ def _existing(directories: tuple[str, ...], root: str) -> tuple[str, ...]:
     A removed project, with this root, is omitted: changes above it do not matter, and its return is checked often
     enough.
     """
-    found: dict[str, None] = {}
+    existing: dict[str, None] = {}
     for directory in directories:
         top = root if f"{directory}/".startswith(f"{root}/") else "/"
         while not is_directory(directory) and directory != top and directory != os.path.dirname(directory):
             directory = os.path.dirname(directory)
         if directory != root or is_directory(directory):
-            found[directory] = None
-    return tuple(found)
+            existing[directory] = None
+    return tuple(existing)
 
 
 # --- updates that continue after a fault -----------------------------------------------------------------------------
@@ -370,11 +370,11 @@ class Told:
         return run.run_id in self.open or self.since <= (run.end.ended_at or "") <= now_iso()
 
 
-def resumed(updates: Iterator[Update], told: Told) -> Iterator[Update]:
+def resumed(updates: Iterator[Update], received: Told) -> Iterator[Update]:
     """Yield a new stream of updates as the continuation of another. Its first update with changes is complete, and has
     the ends and removals that were missed.
     """
-    last = told.last
+    last = received.last
     if last is None:
         yield from updates
         return
@@ -382,12 +382,12 @@ def resumed(updates: Iterator[Update], told: Told) -> Iterator[Update]:
     news: dict[str, RunSnapshot] = {}
     for update in updates:
         runs |= {run.run_id: run for run in update.runs}
-        news |= {run.run_id: run for run in update.runs if told.is_news(run)}
+        news |= {run.run_id: run for run in update.runs if received.is_news(run)}
         for run_id in update.removed:
             runs.pop(run_id, None)
             news.pop(run_id, None)
         if update.complete:
-            gone = (told.open | told.ended) - runs.keys()
+            gone = (received.open | received.ended) - runs.keys()
             yield structs.replace(
                 update,
                 runs=tuple(runs.values()),
@@ -405,11 +405,11 @@ def steady(begin: Callable[[], Iterator[Update]], stop: Stop) -> Iterator[Update
 
     Raises FollowingFailed after several failures in a row, and any error that the user can act on at once.
     """
-    told, failures, failed_at = Told(), 0, 0.0
+    received, failures, failed_at = Told(), 0, 0.0
     while True:
         try:
-            for update in resumed(begin(), told.copy()):
-                told.note(update)
+            for update in resumed(begin(), received.copy()):
+                received.note(update)
                 yield update
             return
         except Exception as error:
@@ -428,8 +428,8 @@ def steady(begin: Callable[[], Iterator[Update]], stop: Stop) -> Iterator[Update
         while time.monotonic() < failed_at + delay:
             if stop.is_set():
                 return
-            if told.last is not None:
-                yield _quiet(told.last)  # the consumer may want to stop
+            if received.last is not None:
+                yield _quiet(received.last)  # the consumer may want to stop
             time.sleep(BEAT_S)
 
 

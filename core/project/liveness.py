@@ -135,8 +135,8 @@ def _finish(project: paths.Project, run_id: str, by: str, facts: RunnerFacts | N
     remains = Remains(project, run_id, facts, went=went)
     is_certain = True
     if not went:
-        left = LeftOvers(run_id, run_dir, facts, remains.fold.child)
-        not_ended, is_certain = left.end(), left.is_certain
+        left_overs = LeftOvers(run_id, run_dir, facts, remains.fold.child)
+        not_ended, is_certain = left_overs.end(), left_overs.is_certain
     elif facts and facts.boot_id == processes.boot_id():
         not_ended = LeftOvers(run_id, run_dir, None, None).end()  # by its mark, if visible from here
     else:
@@ -275,11 +275,11 @@ def living_wrappers(run_id: str, run_dir: str) -> dict[int, int | None]:
     facts = artifacts.read_runner(run_dir, certain=True)
     if facts is not None:
         return {facts.pid: facts.pid_started} if _is_of_run(facts, run_dir) else {}
-    found = [pid for pid in processes.marked(run_id) if not _WRAPPERS.isdisjoint(processes.arguments(pid))]
-    if len(found) > 1:  # its agent process looks like it until exec
+    pids = [pid for pid in processes.marked(run_id) if not _WRAPPERS.isdisjoint(processes.arguments(pid))]
+    if len(pids) > 1:  # its agent process looks like it until exec
         parents = processes.living()
-        found = [pid for pid in found if parents.get(pid) not in found]
-    return {pid: processes.start_time(pid) for pid in found}
+        pids = [pid for pid in pids if parents.get(pid) not in pids]
+    return {pid: processes.start_time(pid) for pid in pids}
 
 
 def _is_of_run(facts: RunnerFacts, run_dir: str) -> bool:
@@ -389,7 +389,7 @@ def _take(lock: int, run_dir: str, patience: float) -> bool:
     """
     deadline = time.monotonic() + patience
     while True:
-        turn = files.open_directory(second_copy.place_of(run_dir))
+        turn = files.open_directory(second_copy.trusted_directory(run_dir))
         try:
             with contextlib.suppress(OSError):  # some network file systems cannot lock directories
                 files.lock(turn)
@@ -434,20 +434,20 @@ class LeftOvers:
 
     def end(self) -> tuple[str, ...]:
         """End all of them; return those left, for the user. Raises OSError if processes cannot be checked."""
-        left = termination.end_found(self._found, PATIENCE_S, self._kill_group)
+        not_ended = termination.end_found(self._living, PATIENCE_S, self._kill_group)
         if self._group:
             cgroup.remove(self._group)
-        return left
+        return not_ended
 
-    def _found(self) -> dict[int, int]:
+    def _living(self) -> dict[int, int]:
         """Return all living ones, pids and start times, except this process."""
         parents = processes.living()
-        found = set(processes.marked(self._run_id))
-        found |= {pid for pid, started in self._written if processes.is_alive(pid, started)}
+        pids = set(processes.marked(self._run_id))
+        pids |= {pid for pid, started in self._written if processes.is_alive(pid, started)}
         if self._group:
-            found |= set(cgroup.members(self._group))
-        found |= set(processes.below(found, parents))
-        return {pid: started for pid in found - {os.getpid()} if (started := processes.start_time(pid))}
+            pids |= set(cgroup.members(self._group))
+        pids |= set(processes.below(pids, parents))
+        return {pid: started for pid in pids - {os.getpid()} if (started := processes.start_time(pid))}
 
     def _kill_group(self) -> None:
         if self._group:

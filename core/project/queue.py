@@ -51,12 +51,12 @@ def _content(directory: Directory, slots: str, name: str) -> bytes | None:
     from ..run.signature import content_if_signed
 
     try:
-        return content_if_signed(_about(slots, name), directory.read(name))
+        return content_if_signed(_subject(slots, name), directory.read(name))
     except OSError:
         return None
 
 
-def _about(slots: str, name: str) -> str:
+def _subject(slots: str, name: str) -> str:
     return f"queue {name} {os.path.realpath(slots)}"
 
 
@@ -77,7 +77,7 @@ def _write(slots: str, name: str, content: bytes) -> None:
     from ..run.signature import signed
 
     path = os.path.join(slots, PROJECT, name)
-    file = signed(_about(slots, name), content)
+    file = signed(_subject(slots, name), content)
     files.make_private_directory(os.path.dirname(path))
     files.write_whole(path, file)
 
@@ -89,7 +89,7 @@ def moved(waiting: Sequence[tuple[str, str]], run_id: str, step: int) -> list[st
     mates = [name for name, its_line in waiting if its_line == line]
     target = mates.index(run_id) + step
     if 0 <= target < len(mates):
-        place = ids.index(mates[target])
+        index = ids.index(mates[target])
         ids.remove(run_id)
-        ids.insert(place, run_id)
+        ids.insert(index, run_id)
     return ids

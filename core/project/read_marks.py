@@ -24,8 +24,8 @@ def marks_file(project_root: str) -> str:
     return state_file("seen", project_key(project_root))
 
 
-def line(word: str, about: str) -> bytes:
-    return f"{word} {about}\n".encode("ascii", "replace")
+def line(word: str, value: str) -> bytes:
+    return f"{word} {value}\n".encode("ascii", "replace")
 
 
 def add_marks(path: str, mark: str, run_ids: Iterable[str]) -> None:

@@ -183,8 +183,8 @@ class Registry:
     def _look_at(self, run_id: str, prove: bool, runs: Directory | None) -> None:
         run = self._open.get(run_id)
         if run is None:
-            known = self._snapshots.get(run_id)
-            is_settled = known is not None and not known.foreign and run_id not in self._lost_on_hosts
+            snapshot = self._snapshots.get(run_id)
+            is_settled = snapshot is not None and not snapshot.foreign and run_id not in self._lost_on_hosts
             if is_settled and run_id in self._versions:
                 return  # it has ended; an untrusted one may have been trusted since
             finished = self._finished(runs, run_id)
@@ -213,12 +213,13 @@ class Registry:
             self._changed |= self.forget_missing(self._snapshots.keys() - {run_id})
             return
         unreadable = ""
-        result, known = None, (run.meta, not run.is_foreign) if run else (artifacts.unreadable_meta(run_dir), True)
+        result = None
+        meta, is_own = (run.meta, not run.is_foreign) if run else (artifacts.unreadable_meta(run_dir), True)
         try:
             if run is None or run.is_foreign or run.is_elsewhere:
-                known = self._read_meta(run_dir)
+                meta, is_own = self._read_meta(run_dir)
             if run:
-                run.meta = _without_prompt(known[0])
+                run.meta = _without_prompt(meta)
             if proof is Proof.FINISHED:
                 result = artifacts.read_result(run_dir, certain=True)
         except OSError as error:  # it may pass; the run is read again later
@@ -227,10 +228,10 @@ class Registry:
             self._changed |= self.forget_missing(self._snapshots.keys() - {run_id})
             return
         if proof is Proof.FINISHED:
-            self._finish(known[0], result or artifacts.unreadable_result(run_dir), known[1])
+            self._finish(meta, result or artifacts.unreadable_result(run_dir), is_own)
             return
         is_new = run is None
-        run = run or self._open.setdefault(run_id, OpenRun(self._project, _without_prompt(known[0])))
+        run = run or self._open.setdefault(run_id, OpenRun(self._project, _without_prompt(meta)))
         if self._looks_again and proof is Proof.ALIVE:
             self._wrappers = self._wrappers or WrapperWatch()
             self._wrappers.add(run_id, run_dir)
@@ -312,9 +313,9 @@ class Registry:
         if by == self._numbered:
             return
         self._numbered = by
-        place = {run_id: number for number, run_id in enumerate(state.order)}
+        positions = {run_id: number for number, run_id in enumerate(state.order)}
         lines: Counter[str] = Counter()
-        for run in sorted(queued, key=lambda run: _turn(run.meta, place)):
+        for run in sorted(queued, key=lambda run: _turn(run.meta, positions)):
             line = queue_line(run.meta)
             if run.meta.run_id in self._open:
                 self._put(run.snapshot(lines[line] if line else 0, held=state.held))
@@ -322,9 +323,9 @@ class Registry:
 
     def queued(self) -> list[RunMeta]:
         """Return the waiting runs in order, as of the last `look`."""
-        place = {run_id: number for number, run_id in enumerate(read_state(self._project.slots).order)}
+        positions = {run_id: number for number, run_id in enumerate(read_state(self._project.slots).order)}
         waiting = [run.meta for run in self._open.values() if run.stands_in_queue]
-        return sorted(waiting, key=lambda meta: _turn(meta, place))
+        return sorted(waiting, key=lambda meta: _turn(meta, positions))
 
     def _queued_siblings(self) -> list[OpenRun]:
         """Return queued runs outside `only`: they count as ahead of the runs in it."""
@@ -393,7 +394,7 @@ def finished_snapshot(
     """Make the snapshot of a finished run from its two files only, without its events. `place` and `late` are for a
     remote run.
     """
-    said = result.error_message or result.final_text or ""
+    message = result.error_message or result.final_text or ""
     newest = max(meta.schema_version, result.schema_version)
     return RunSnapshot(
         meta=meta,
@@ -401,7 +402,7 @@ def finished_snapshot(
         newer_schema=newest if newest > SCHEMA_VERSION else None,
         state=Ended(
             reason=result.reason,
-            message=one_line(said, MESSAGE_LENGTH),
+            message=one_line(message, MESSAGE_LENGTH),
             partial=result.partial,
             attempt=result.attempts,
             started_at=result.started_at,
@@ -487,9 +488,10 @@ def _is_unfinished(run_dir: str) -> bool:
     return (os.path.isdir(run_dir) or second_copy.exists(run_dir)) and not has_result(run_dir)
 
 
-def _turn(meta: RunMeta, place: Mapping[str, int]) -> tuple[int, str, int, str]:
+def _turn(meta: RunMeta, positions: Mapping[str, int]) -> tuple[int, str, int, str]:
     """Sort by the user's order; other runs follow in the order of their launch."""
-    return (place.get(meta.run_id, len(place)), meta.created_at, meta.group.index if meta.group else 0, meta.run_id)
+    position = positions.get(meta.run_id, len(positions))
+    return (position, meta.created_at, meta.group.index if meta.group else 0, meta.run_id)
 
 
 # --- moving queued runs ----------------------------------------------------------------------------------------------
@@ -519,7 +521,7 @@ def move(project: paths.Project, registry: Registry, run_id: str, step: int) -> 
 # --- references to runs ----------------------------------------------------------------------------------------------
 
 
-def found(word: str, names: Sequence[str], trash: Callable[[], Sequence[str]] | None) -> str:
+def run_id_of(word: str, names: Sequence[str], trash: Callable[[], Sequence[str]] | None) -> str:
     """Return the id that a word stands for. Raises UnknownRun.
 
     `trash` returns the ids of deleted runs, for a hint; None if `names` are those.

@@ -121,17 +121,17 @@ def reply(
 def open_request(run: RunSnapshot, request_id: str = "") -> Request:
     """Return the request of a run's agent with this id, or its only one. Raises SubdeckError."""
     requests = run.requests
-    known = ", ".join(request.id for request in requests)
+    ids = ", ".join(request.id for request in requests)
     if not requests:
         raise UnknownRequest(f"run {run.meta.short_id} has no pending request", where=run.run_id)
     if not request_id and len(requests) > 1:
         what = f"run {run.meta.short_id} has {len(requests)} pending requests"
-        raise UnknownRequest(what, where=run.run_id, hint=f"choose one: {known}")
+        raise UnknownRequest(what, where=run.run_id, hint=f"choose one: {ids}")
     for request in requests:
         if request_id in ("", request.id):
             return request
     what = f"{one_line(request_id, 40)} is not pending in run {run.meta.short_id}"
-    raise UnknownRequest(what, where=run.run_id, hint=f"open: {known}")
+    raise UnknownRequest(what, where=run.run_id, hint=f"open: {ids}")
 
 
 def decision_on(project: paths.Project, run_id: str, request_id: str) -> Decision | None:

@@ -204,12 +204,12 @@ def choose(stock: Stock, rule: Retention, now: float, needed: Collection[str] = 
     if rule.keep is not None:
         taken |= {run.run_id for run in finished[: max(0, len(finished) - rule.keep)]}
     if rule.max_mb is not None:
-        left = stock.size - sum(run.size for run in finished if run.run_id in taken and run.run_id not in needed)
+        kept_size = stock.size - sum(run.size for run in finished if run.run_id in taken and run.run_id not in needed)
         for run in finished:
-            if left <= rule.max_mb * MB:
+            if kept_size <= rule.max_mb * MB:
                 break
             if run.run_id not in taken and run.run_id not in needed:
-                left -= run.size
+                kept_size -= run.size
             taken.add(run.run_id)
     going = tuple(run for run in finished if run.run_id in taken and run.run_id not in needed)
     return Selection(
@@ -233,27 +233,27 @@ def read_stock(project: paths.Project) -> Stock:
     return Stock(tuple(run for run, _ in runs), gone, _unreported(project))
 
 
-def _stored(place: str, verifier: Verifier | None = None) -> list[tuple[Stored, float]]:
+def _stored(path: str, verifier: Verifier | None = None) -> list[tuple[Stored, float]]:
     """Return the runs in a directory, each with the time when its directory last changed.
 
     Without a verifier, ownership is not checked.
     """
-    found: list[tuple[Stored, float]] = []
+    runs: list[tuple[Stored, float]] = []
     try:
-        with opened(place) as directory:
+        with opened(path) as directory:
             for run_id in filter(paths.is_run_id, directory.names()):
                 with suppress(OSError):  # it is being removed
                     status = directory.status(run_id)
                     size, ended = _measured(directory, run_id) if stat.S_ISDIR(status.st_mode) else (0, None)
                     foreign = False
                     if verifier is not None and ended is not None:
-                        foreign, has_ended = artifacts.standing(directory, run_id, verifier)
+                        foreign, has_ended = artifacts.end_trust(directory, run_id, verifier)
                         ended = ended if has_ended else None
                     size += status.st_blocks * BLOCK
-                    found.append((Stored(run_id, size, ended, foreign), status.st_mtime))
+                    runs.append((Stored(run_id, size, ended, foreign), status.st_mtime))
     except OSError:
         pass  # missing, or not a directory
-    return found
+    return runs
 
 
 def _measured(above: Directory, name: str, levels: int = _LEVELS) -> tuple[int, float | None]:

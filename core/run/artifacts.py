@@ -49,7 +49,7 @@ _TMUX_NAME = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123
 _LONGEST_TMUX_NAME = 200
 
 
-class TmuxPlace(Struct, frozen=True):
+class TmuxPane(Struct, frozen=True):
     """Location of a run's pane; `socket` is a name as for `tmux -L`."""
 
     socket: str
@@ -76,7 +76,7 @@ class RunnerFacts(Struct, frozen=True, rename="camel"):
     """Empty if an earlier version wrote it."""
     child_pid: Pid | None = None
     child_pid_started: Whole | None = None
-    tmux: TmuxPlace | None = None
+    tmux: TmuxPane | None = None
 
 
 class ActivityRecord(Struct, frozen=True):
@@ -227,7 +227,7 @@ def read_finished(runs: Directory, run_id: str, verifier: Verifier) -> tuple[Run
     return meta, result, is_own, version_of(status)
 
 
-def standing(runs: Directory, run_id: str, verifier: Verifier) -> tuple[bool, bool]:
+def end_trust(runs: Directory, run_id: str, verifier: Verifier) -> tuple[bool, bool]:
     """Return whether a run with a result is untrusted, and whether that result counts. Raises OSError."""
     status, (record, result) = runs.read_inside(run_id, paths.META, paths.RESULT)
     run_dir = f"{runs.path}/{run_id}"

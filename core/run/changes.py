@@ -96,10 +96,10 @@ class Changes(Struct, frozen=True, rename="camel", omit_defaults=True):
         """`3 files +41 −12`, `nothing`, `shared directory: 3 files +41 −12 (also at work there: scout 4ae0bd)`; then a
         note about later edits of the worktree, and the remarks.
         """
-        said = self.sum if self.files else "nothing" if self.is_nothing else ""
+        summary = self.sum if self.files else "nothing" if self.is_nothing else ""
         if self.shared and self.files:
-            said = f"shared directory: {said} ({self.shared})"
-        return "; ".join(filter(None, (said, EDITED if self.edited else "", *self.remarks)))
+            summary = f"shared directory: {summary} ({self.shared})"
+        return "; ".join(filter(None, (summary, EDITED if self.edited else "", *self.remarks)))
 
     @property
     def remarks(self) -> tuple[str, ...]:

@@ -69,10 +69,10 @@ def best(sides: Sequence[Side]) -> Mapping[str, frozenset[int]]:
     Unknown prices never count as $0: without the whole cost of a run that may be the cheapest one, none is.
     """
     runs = {number: side.run for number, side in enumerate(sides) if side.run.status is RunStatus.COMPLETED}
-    known = {number: run.usage.cost for number, run in runs.items() if not run.usage.unpriced}
+    costs = {number: run.usage.cost for number, run in runs.items() if not run.usage.unpriced}
     least_unknown = min((run.usage.cost for run in runs.values() if run.usage.unpriced), default=None)
-    cheapest = _lowest(known)
-    if least_unknown is not None and any(known[number] > least_unknown for number in cheapest):
+    cheapest = _lowest(costs)
+    if least_unknown is not None and any(costs[number] > least_unknown for number in cheapest):
         cheapest = frozenset[int]()
     ends = {number: run.end for number, run in runs.items() if run.end}
     seconds = {number: end.duration_ms // 1000 for number, end in ends.items() if end.duration_ms is not None}

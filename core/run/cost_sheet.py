@@ -70,10 +70,10 @@ _NAMES: tuple[Callable[[RunSnapshot], str], ...] = (
 def cost_sheet(runs: Iterable[RunSnapshot], now: datetime) -> CostSheet:
     """Add up runs by launch time; untrusted runs cost this user nothing. `now` has the reader's time zone."""
     begins = period_begins(now)
-    own = [(run, periods_of(run, begins)) for run in runs if not run.foreign]
-    total = _added(own, lambda _: "")
+    dated_runs = [(run, periods_of(run, begins)) for run in runs if not run.foreign]
+    total = _added(dated_runs, lambda _: "")
     lines = [
-        tuple(sorted((CostLine(name, spent) for name, spent in _added(own, named).items()), key=_dearest))
+        tuple(sorted((CostLine(name, spent) for name, spent in _added(dated_runs, named).items()), key=_dearest))
         for named in _NAMES
     ]
     return CostSheet(total.get("", _nothing()), *lines)
@@ -127,10 +127,10 @@ def periods_of(run: RunSnapshot, begins: dict[Period, datetime]) -> list[Period]
 
 
 def _added(
-    own: Iterable[tuple[RunSnapshot, list[Period]]], named: Callable[[RunSnapshot], str]
+    dated_runs: Iterable[tuple[RunSnapshot, list[Period]]], named: Callable[[RunSnapshot], str]
 ) -> dict[str, dict[Period, Spent]]:
     sums: dict[str, dict[Period, Spent]] = {}
-    for run, periods in own:
+    for run, periods in dated_runs:
         spent = sums.setdefault(one_line(named(run), 100), _nothing())
         for period in periods:
             spent[period] = spent[period].plus(run)

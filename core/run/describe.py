@@ -96,7 +96,7 @@ def _word(run: RunSnapshot) -> str:
     return OUT_OF_REACH if run.is_out_of_reach else run.status
 
 
-def standing(run: RunSnapshot) -> str:
+def status_line(run: RunSnapshot) -> str:
     """Return `running · h07`, `queued · waiting for a host (12 ahead)` or `unknown · h07 not seen since 14:02`; for a
     run of this machine only the word.
     """
@@ -115,8 +115,8 @@ def whereabouts(run: RunSnapshot) -> str:
         ahead = f" ({run.state.ahead} ahead)" if run.state.ahead else ""
         if run.state.held:
             return f"queue paused{ahead}"
-        wanted = one_line(run.meta.host, HOST_NAME) or "a host"
-        return (one_line(run.place.why, HOST_WHY) if run.place else "") or f"waiting for {wanted}{ahead}"
+        host = one_line(run.meta.host, HOST_NAME) or "a host"
+        return (one_line(run.place.why, HOST_WHY) if run.place else "") or f"waiting for {host}{ahead}"
     if run.end and run.end.late:
         return f"finished later on {_host(run)}: {run.end.late}"
     if isinstance(run.state, Queued) and run.place and run.place.why:
@@ -131,8 +131,8 @@ def _host(run: RunSnapshot) -> str:
 def _since(run: RunSnapshot) -> str:
     """Return since when its host is silent: `since 14:02`, of another day with the date."""
     place = run.place
-    known = (place.heard_at or place.since if place else "", run.last_event_at or "")
-    heard = [at for at in map(moment, known) if at]
+    times = (place.heard_at or place.since if place else "", run.last_event_at or "")
+    heard = [at for at in map(moment, times) if at]
     if not heard:
         return "recently"
     here = max(heard).astimezone()

@@ -134,7 +134,7 @@ def exact_diff(edit: dict[str, str], most: int) -> list[DiffLine]:
 
 def _diff(event: Event, most: int) -> list[DiffLine]:
     lines: list[DiffLine] = []
-    left, path = most, ""
+    effort_left, path = most, ""
     for change in _changes(event):
         if change.path and change.path != path:
             path = change.path
@@ -145,7 +145,7 @@ def _diff(event: Event, most: int) -> list[DiffLine]:
             lines += change.lines
         else:
             needed = _between(change).effort
-            left -= needed if (is_affordable := needed <= left) else 0
+            effort_left -= needed if (is_affordable := needed <= effort_left) else 0
             lines += _compared(change, exact=is_affordable)
     if lines and isinstance(event, ToolCall) and event.args.get("replace_all") is True:
         lines.append(DiffLine(EVERYWHERE))
@@ -277,9 +277,9 @@ class _Hunk:
     """A part of a diff, with the numbers of its next lines; 0 if unknown."""
 
     def __init__(self, header: str) -> None:
-        found = re.match(_HUNK, header)
-        old, olds, new, news = (int(part or 1) for part in found.groups()) if found else (0, 0, 0, 0)
-        self.is_open = found is None
+        match = re.match(_HUNK, header)
+        old, olds, new, news = (int(part or 1) for part in match.groups()) if match else (0, 0, 0, 0)
+        self.is_open = match is None
         """Whether only the next hunk ends it."""
         self._next = {"-": old, "+": new}
         self._left = {"-": olds, "+": news}
@@ -311,8 +311,8 @@ def _signed(line: str) -> DiffLine:
 
 
 def _numbered(line: str) -> DiffLine:
-    if found := re.fullmatch(_NUMBERED, line):
-        return DiffLine(found[3], found[1], int(found[2]))
+    if match := re.fullmatch(_NUMBERED, line):
+        return DiffLine(match[3], match[1], int(match[2]))
     return DiffLine(GAP) if re.fullmatch(_SKIPPED, line) else _signed(line)
 
 
@@ -397,5 +397,5 @@ def _string(fields: dict[str, Any], names: Iterable[str], default: Any = "") -> 
 
 
 def _mappings(values: object) -> list[dict[str, Any]]:
-    found = cast("list[object]", values) if isinstance(values, list) else []
-    return [cast("dict[str, Any]", value) for value in found if isinstance(value, dict)]
+    items = cast("list[object]", values) if isinstance(values, list) else []
+    return [cast("dict[str, Any]", item) for item in items if isinstance(item, dict)]

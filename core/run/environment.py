@@ -40,9 +40,9 @@ def for_wrapper(
 def for_agent(added: Mapping[str, str], unset: Collection[str], directory: str) -> dict[str, str]:
     """Return the environment of an agent that the wrapper starts: `added` comes from the agent's kind."""
     environment = {name: value for name, value in os.environ.items() if name not in unset}
-    own = own_variables(environment)
+    from_settings = own_variables(environment)
     environment.pop(paths.AGENT_ENVIRONMENT, None)
-    return environment | own | {**added, "PWD": directory}
+    return environment | from_settings | {**added, "PWD": directory}
 
 
 def for_command(directory: str, added: Mapping[str, str]) -> dict[str, str]:

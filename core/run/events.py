@@ -406,8 +406,8 @@ def call_id_of_line(line: bytes) -> bytes:
 
 def _in_head(pattern: bytes, line: bytes) -> bytes:
     # `re.search` compiles the pattern at its first use: neither a wrapper nor a list of runs calls this.
-    found = re.search(pattern, line[:_HEAD])
-    return found[1] if found else b""
+    match = re.search(pattern, line[:_HEAD])
+    return match[1] if match else b""
 
 
 _ERROR_MARKS = (b'"isError":true', line_prefix(ErrorReported), line_prefix(RunEnded))

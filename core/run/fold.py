@@ -166,7 +166,7 @@ class Fold:
             case Message() | Request() | Decision() | Interrupted():
                 self._apply_talk(event)
             case _:
-                self._apply_said(event)
+                self._apply_to_conversation(event)
 
     @property
     def final_text(self) -> str | None:
@@ -192,7 +192,7 @@ class Fold:
             case Interrupted():
                 self.interrupted = True
 
-    def _apply_said(self, event: KnownEvent) -> None:
+    def _apply_to_conversation(self, event: KnownEvent) -> None:
         """Apply an event of the conversation."""
         self.interrupted &= isinstance(event, ErrorReported)
         match event:

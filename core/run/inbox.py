@@ -34,7 +34,7 @@ _PASSED = ".passed"
 """The ids of entries from another machine, a line each: they are sent again until delivery is certain."""
 
 
-class Entry(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class InboxEntry(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A message, interrupt or reply. Annotations are evaluated here, as in `model`."""
 
     id: str
@@ -72,11 +72,11 @@ def put(
     request: str = "",
     verdict: Verdict | None = None,
     read: str = "",
-) -> Entry:
+) -> InboxEntry:
     """Send an entry to a run; `read` is the hash of the answered request. Raises InboxClosed if the run accepts no
     more, OSError if the disk fails, and SubdeckError without a key.
     """
-    entry = Entry(
+    entry = InboxEntry(
         id=os.urandom(6).hex(),
         kind=kind,
         by=by,
@@ -90,7 +90,7 @@ def put(
     return entry
 
 
-def pass_on(run_dir: str, entry: Entry) -> bool:
+def pass_on(run_dir: str, entry: InboxEntry) -> bool:
     """Store an entry from another machine, with this user's signature here; return False if that was done before.
 
     Raises as `put` does, and ValueError if its id has another form than subdeck's.
@@ -100,7 +100,8 @@ def pass_on(run_dir: str, entry: Entry) -> bool:
     passed = os.path.join(run_dir, _PASSED)
     if entry.id in files.content(passed).decode("ascii", "replace").split():
         return False
-    waiting = (name for place in _places(run_dir) for name in files.names(os.path.join(place, paths.INBOX)))
+    inboxes = (os.path.join(directory, paths.INBOX) for directory in _directories(run_dir))
+    waiting = (name for inbox in inboxes for name in files.names(inbox))
     if any(name.endswith(f"-{entry.id}.json") for name in waiting):
         return False
     _leave(run_dir, entry)
@@ -109,28 +110,28 @@ def pass_on(run_dir: str, entry: Entry) -> bool:
     return True
 
 
-def _places(run_dir: str) -> list[str]:
+def _directories(run_dir: str) -> list[str]:
     """Return the directories with an inbox of a run: its second copy, which is used first, and its own."""
     copied = second_copy.directory_of(run_dir)
     return [copied, run_dir] if os.path.isdir(f"{copied}/{paths.INBOX}") else [run_dir]
 
 
-def _leave(run_dir: str, entry: Entry) -> None:
-    place = _places(run_dir)[0]
+def _leave(run_dir: str, entry: InboxEntry) -> None:
+    directory = _directories(run_dir)[0]
     name = f"{time.time_ns():020d}-{entry.id}.json"
     # Written outside first: if the inbox is closed by now, the rename fails.
-    beside = os.path.join(place, f".inbox.{entry.id}")
+    beside = os.path.join(directory, f".inbox.{entry.id}")
     record = msgspec.json.format(msgspec.json.encode(entry), indent=1)
-    files.write_new(beside, with_signature(_about(run_dir), record))
+    files.write_new(beside, with_signature(_subject(run_dir), record))
     try:
-        files.rename(beside, os.path.join(place, paths.INBOX, name))
+        files.rename(beside, os.path.join(directory, paths.INBOX, name))
     except FileNotFoundError:
         raise InboxClosed from None
     finally:
         files.remove(beside)
 
 
-def _about(run_dir: str) -> str:
+def _subject(run_dir: str) -> str:
     """Return the subject of an entry's signature: with another one it could pass for a different record of the run."""
     return f"{os.path.basename(run_dir)} {paths.INBOX}"
 
@@ -141,7 +142,7 @@ class Inbox:
     def __init__(self, run_dir: str) -> None:
         self._run_dir = run_dir
         self._name = paths.INBOX
-        self._places = _places(run_dir)
+        self._directories = _directories(run_dir)
         self._seen: dict[str, str] = {}
         """Paths of unsettled entries by id."""
         self._taken: set[str] = set()
@@ -149,17 +150,17 @@ class Inbox:
         self._broken: set[str] = set()
         self._verifier = Verifier()
 
-    def take(self) -> list[Entry]:
+    def take(self) -> list[InboxEntry]:
         """Return the entries since the last call, in order. An unreadable one is tried again the next time."""
-        known = {*self._seen.values(), *self._broken}
-        entries: list[Entry] = []
-        for path in [path for path in self._paths() if path not in known][:MOST_ENTRIES]:
+        known_paths = {*self._seen.values(), *self._broken}
+        entries: list[InboxEntry] = []
+        for path in [path for path in self._paths() if path not in known_paths][:MOST_ENTRIES]:
             try:
                 content = files.read(path)
             except OSError:
                 continue
             entry = _decoded(content, os.path.basename(path))
-            is_ours = self._verifier.is_record_signed(_about(self._run_dir), content)
+            is_ours = self._verifier.is_record_signed(_subject(self._run_dir), content)
             if entry is None or not is_ours or entry.id in self._taken:
                 self._broken.add(path)
             else:
@@ -171,9 +172,9 @@ class Inbox:
     def _paths(self) -> list[str]:
         """Return the files of all entries, in order of arrival."""
         paths_by_name = {
-            name: f"{place}/{self._name}/{name}"
-            for place in reversed(self._places)
-            for name in files.names(f"{place}/{self._name}")
+            name: f"{directory}/{self._name}/{name}"
+            for directory in reversed(self._directories)
+            for name in files.names(f"{directory}/{self._name}")
             if re.fullmatch(_NAME, name)
         }
         return [paths_by_name[name] for name in sorted(paths_by_name)]
@@ -184,11 +185,11 @@ class Inbox:
         if path is not None:
             files.remove(path)
 
-    def close(self) -> list[Entry]:
+    def close(self) -> list[InboxEntry]:
         """Close the inbox; return the entries not returned before. `discard` removes the rest."""
-        for place in self._places:
+        for directory in self._directories:
             try:
-                files.rename(f"{place}/{paths.INBOX}", f"{place}/{paths.CLOSED_INBOX}")
+                files.rename(f"{directory}/{paths.INBOX}", f"{directory}/{paths.CLOSED_INBOX}")
             except OSError:
                 pass  # it was closed before, or the run has none
         self._name = paths.CLOSED_INBOX
@@ -197,22 +198,22 @@ class Inbox:
         return self.take()
 
     def discard(self) -> None:
-        for place in self._places:
-            files.remove_tree(f"{place}/{paths.CLOSED_INBOX}")
+        for directory in self._directories:
+            files.remove_tree(f"{directory}/{paths.CLOSED_INBOX}")
 
 
 def _moved(path: str) -> str:
     """Return the path of an inbox file once the inbox is closed."""
-    place, name = os.path.split(path)
-    return f"{os.path.dirname(place)}/{paths.CLOSED_INBOX}/{name}"
+    directory, name = os.path.split(path)
+    return f"{os.path.dirname(directory)}/{paths.CLOSED_INBOX}/{name}"
 
 
-def _decoded(content: bytes, name: str) -> Entry | None:
+def _decoded(content: bytes, name: str) -> InboxEntry | None:
     """Decode an entry, which must have the id in its file's name: that name is unique."""
     if len(content) > _LARGEST:
         return None
     try:
-        entry = decode(content, Entry)
+        entry = decode(content, InboxEntry)
     except UNDECODABLE:
         return None
     return entry if name.endswith(f"-{entry.id}.json") else None

@@ -61,8 +61,8 @@ def run_markdown(run: RunSnapshot, tail: EventTail, result: RunResult | None) ->
     while tail.offset != before:
         before = tail.offset
         for event in tail.read(PIECE):
-            if said := _said(event, formatter):
-                yield f"{said}\n\n"
+            if text := _event_text(event, formatter):
+                yield f"{text}\n\n"
     if not run.has_ended:
         yield f"*The run was {run.status} when this was written.*\n"
     if unreadable := unreadable_lines(tail.unreadable):
@@ -90,9 +90,9 @@ def closed(text: str) -> str:
     """Close a fence that a text leaves open, so that it does not enclose the text after it."""
     fence = ""
     for line in text.split("\n"):
-        if not (found := _FENCE.match(line)):
+        if not (match := _FENCE.match(line)):
             continue
-        ticks, info = found.groups()
+        ticks, info = match.groups()
         if not fence:
             fence = "" if ticks[0] == "`" and "`" in info else ticks
         elif ticks.startswith(fence) and not info.strip():
@@ -127,7 +127,7 @@ def _facts(run: RunSnapshot, result: RunResult | None) -> Iterator[tuple[str, st
     yield "cost", cost_words(usage)
 
 
-def _said(event: Event, formatter: ProgressFormatter) -> str:
+def _event_text(event: Event, formatter: ProgressFormatter) -> str:
     """Describe one event; empty for one that a reader does not miss."""
     match event:
         case AssistantText():
@@ -198,12 +198,12 @@ def code_blocks(answer: str) -> tuple[CodeBlock, ...]:
     lines: list[str] | None = None
     fence = language = indent = ""
     for line in answer.replace("\r\n", "\n").split("\n"):
-        found = _BLOCK_FENCE.fullmatch(line)
+        match = _BLOCK_FENCE.fullmatch(line)
         if lines is None:
-            if found and not (found[2][0] == "`" and "`" in found[3]):
-                lines, (indent, fence, info) = [], found.groups()
+            if match and not (match[2][0] == "`" and "`" in match[3]):
+                lines, (indent, fence, info) = [], match.groups()
                 language = next(iter(info.split()), "")
-        elif found and found[2].startswith(fence) and not found[3].strip():
+        elif match and match[2].startswith(fence) and not match[3].strip():
             blocks.append(CodeBlock(language, "".join(lines)))
             lines = None
         else:

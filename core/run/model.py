@@ -65,8 +65,8 @@ def readable_preset(name: str | None) -> str:
 
 def newer_schema(version: int) -> str:
     """Explain that a record needs a newer version, and the way out."""
-    known = f"schema {version}, this one reads up to {SCHEMA_VERSION}"
-    return f"written by a newer subdeck ({known}): use that version for it"
+    versions = f"schema {version}, this one reads up to {SCHEMA_VERSION}"
+    return f"written by a newer subdeck ({versions}): use that version for it"
 
 
 class Group(Struct, frozen=True, rename="camel"):

@@ -339,18 +339,18 @@ _ERROR = r"(?:Uncaught )?\w*Error\b.*:"
 
 def _why_not(facts: StreamFacts, words: str) -> str:
     """Return why an agent did not start: its error, or its last words if they contain that error."""
-    error = " ".join(_told(facts.error_message or "")).strip()
+    error = " ".join(_message_lines(facts.error_message or "")).strip()
     return words if error in words else error
 
 
-def _told(text: str) -> list[str]:
+def _message_lines(text: str) -> list[str]:
     """Return the lines of a text without blank lines and the lines of a stack trace."""
     return [line for line in text.splitlines() if line.strip() and not re.match(_STACK, line)]
 
 
 def last_words(stderr: str) -> str:
     """Return the line of stderr that names an error, otherwise its last lines."""
-    lines = _told(stderr[-8192:])
+    lines = _message_lines(stderr[-8192:])
     for line in reversed(lines):
         if re.match(_ERROR, line.lstrip()):
             return line
@@ -374,10 +374,10 @@ class Denials:
         self._later: set[str] = set()
         """Calls reported since then."""
 
-    def denied(self, what: str, *, is_told: bool = False) -> None:
-        """Record a denial; with `is_told` the agent has already reported that its call failed."""
+    def denied(self, what: str, *, is_reported: bool = False) -> None:
+        """Record a denial; with `is_reported` the agent has already reported that its call failed."""
         self.words = f"{ENDED_BY}: {what}" if what else ENDED_BY
-        self._begin(is_told)
+        self._begin(is_reported)
 
     def saw(self, event: Event) -> None:
         match event:

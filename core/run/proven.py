@@ -35,7 +35,7 @@ _FLAG = b'\n "resultSigned": true'
 def sealed(run_dir: str, name: str, record: bytes) -> bytes:
     """Return a record of a run, signed for that file; unchanged if there is no usable key."""
     try:
-        return with_signature(_about(run_dir, name), record)
+        return with_signature(_subject(run_dir, name), record)
     except SubdeckError:
         return record
 
@@ -43,15 +43,15 @@ def sealed(run_dir: str, name: str, record: bytes) -> bytes:
 def seal_of_end(run_dir: str, result: RunResult) -> str:
     """Return the signature of the event that reports this result; empty if there is no usable key."""
     try:
-        return signature_of(_about(run_dir, paths.EVENTS), _words(result))
+        return signature_of(_subject(run_dir, paths.EVENTS), _words(result))
     except SubdeckError:
         return ""
 
 
 def is_sealed_end(run_dir: str, end: RunEnded) -> bool:
     """Return whether an end in the events of a run counts."""
-    about = _about(run_dir, paths.EVENTS)
-    return Verifier().is_signed(about, _words(end), end.mark) or not wants_seals(run_dir)
+    subject = _subject(run_dir, paths.EVENTS)
+    return Verifier().is_signed(subject, _words(end), end.mark) or not wants_seals(run_dir)
 
 
 def _words(end: RunResult | RunEnded) -> bytes:
@@ -153,5 +153,5 @@ def reject_result(run_dir: str) -> bool:
         return False
 
 
-def _about(run_dir: str, name: str) -> str:
+def _subject(run_dir: str, name: str) -> str:
     return f"{os.path.basename(run_dir)} {name}"

@@ -32,7 +32,7 @@ def let_in(run_dir: str) -> None:
     except OSError:
         return  # the next use of the directory reports the error
     if was_out:
-        second_copy.say(run_dir, _CLOSED)
+        second_copy.note_tampering(run_dir, _CLOSED)
 
 
 def restore(run_dir: str) -> list[str]:
@@ -40,38 +40,38 @@ def restore(run_dir: str) -> list[str]:
 
     An entry in the place of a record is moved aside, itself and not its link target.
     """
-    said: list[str] = []
+    faults: list[str] = []
     let_in(run_dir)
     meta = second_copy.read(run_dir, paths.META)
     try:
         if meta:
-            said += _restore_directory(run_dir)
+            faults += _restore_directory(run_dir)
         with opened(run_dir) as directory:
             if meta:
-                said += _restored(run_dir, directory, meta)
+                faults += _restored(run_dir, directory, meta)
             if directory.has(paths.RESULT) and not proven.has_result(run_dir):
-                said.append(moved_aside(directory, paths.RESULT))
+                faults.append(moved_aside(directory, paths.RESULT))
     except FileNotFoundError:
         pass  # all runs of the project are gone
     except OSError as error:
-        said.append(f"cannot restore the run's records: {error.strerror}")
-    for sentence in said:
-        second_copy.say(run_dir, sentence)
-    return said
+        faults.append(f"cannot restore the run's records: {error.strerror}")
+    for sentence in faults:
+        second_copy.note_tampering(run_dir, sentence)
+    return faults
 
 
 def _restored(run_dir: str, directory: Directory, meta: bytes) -> list[str]:
-    said = [f"the permissions of {name} were removed during the run" for name in _KEPT if _regained(directory, name)]
-    said += _restore_record(directory, paths.META, meta)
+    faults = [f"the permissions of {name} were removed during the run" for name in _KEPT if _regained(directory, name)]
+    faults += _restore_record(directory, paths.META, meta)
     if runner := second_copy.read(run_dir, paths.RUNNER):
-        said += _restore_record(directory, paths.RUNNER, runner)
+        faults += _restore_record(directory, paths.RUNNER, runner)
     if not _is_stop_whole(run_dir, directory):
-        said += _restore_record(directory, paths.STOP, second_copy.read(run_dir, paths.STOP))
+        faults += _restore_record(directory, paths.STOP, second_copy.read(run_dir, paths.STOP))
     if not (directory.has(paths.LOCK) and second_copy.is_the_lock(run_dir, directory.status(paths.LOCK))):
-        said.append(moved_aside(directory, paths.LOCK))  # its wrapper creates another
+        faults.append(moved_aside(directory, paths.LOCK))  # its wrapper creates another
     if os.path.isdir(f"{second_copy.directory_of(run_dir)}/{paths.INBOX}"):
-        said += _restore_inbox(directory)
-    return said
+        faults += _restore_inbox(directory)
+    return faults
 
 
 def _is_stop_whole(run_dir: str, directory: Directory) -> bool:
@@ -99,7 +99,7 @@ def move_forged(run_dir: str, name: str) -> None:
                 return
         except (RefusedError, PermissionError):
             pass  # not a file, or not readable
-        second_copy.say(run_dir, moved_aside(directory, name))
+        second_copy.note_tampering(run_dir, moved_aside(directory, name))
 
 
 def moved_aside(directory: Directory, name: str) -> str:
@@ -122,13 +122,13 @@ def _restore_directory(run_dir: str) -> list[str]:
     """Create the run's directory again if it is not a directory, unless all runs of the project are gone."""
     with opened(os.path.dirname(run_dir)) as runs:
         name = os.path.basename(run_dir)
-        said: list[str] = []
+        faults: list[str] = []
         if runs.has(name):
             if stat.S_ISDIR(runs.status(name).st_mode):
                 return []
-            said = [f"the run's directory was replaced; the replaced content is {proven.set_aside(runs, name)}"]
+            faults = [f"the run's directory was replaced; the replaced content is {proven.set_aside(runs, name)}"]
         runs.make(name)
-        return said or ["the run's directory was removed"]
+        return faults or ["the run's directory was removed"]
 
 
 def _restore_record(directory: Directory, name: str, content: bytes) -> list[str]:
@@ -138,10 +138,10 @@ def _restore_record(directory: Directory, name: str, content: bytes) -> list[str
             return []
     except OSError:
         pass  # not a file, or missing
-    said = moved_aside(directory, name)
+    fault = moved_aside(directory, name)
     if content:
         directory.write_whole(name, content)
-    return [said]
+    return [fault]
 
 
 def _restore_inbox(directory: Directory) -> list[str]:
@@ -152,6 +152,6 @@ def _restore_inbox(directory: Directory) -> list[str]:
             return []
     except FileNotFoundError:
         pass
-    said = moved_aside(directory, paths.INBOX)
+    fault = moved_aside(directory, paths.INBOX)
     directory.make(paths.INBOX)
-    return [said]
+    return [fault]

@@ -142,19 +142,19 @@ def _field(field: Field) -> str:
     """Return `name*: title, purpose (one / two)`."""
     choices = f" ({' / '.join(visible_name(choice) for choice in field.choices)})" if field.choices else ""
     title = "" if field.title == field.name else visible_line(field.title)
-    about = ", ".join(filter(None, (title, visible_line(field.text))))
-    return f"{visible_name(field.name)}{'*' if field.required else ''}: {about}{choices}".rstrip(": ")
+    description = ", ".join(filter(None, (title, visible_line(field.text))))
+    return f"{visible_name(field.name)}{'*' if field.required else ''}: {description}{choices}".rstrip(": ")
 
 
 def message_text(message: Message) -> str:
     """Describe a message to the run and its state; its text is only in its first event."""
     state = _STATES.get(message.state, one_line(message.state, 40))
     why = f": {one_line(message.reason, SUBJECT)}" if message.reason else ""
-    said = plain(message.text).strip("\n")
-    if not said:
+    text = plain(message.text).strip("\n")
+    if not text:
         return f"▸ {state}{why}"
     by = session_words(message.by) or "somebody"
-    return f"▸ {by}, {state}{why and f' ({one_line(message.reason, SUBJECT)})'}: {said}"
+    return f"▸ {by}, {state}{why and f' ({one_line(message.reason, SUBJECT)})'}: {text}"
 
 
 def decision_line(decision: Decision) -> str | None:
@@ -166,8 +166,8 @@ def decision_line(decision: Decision) -> str | None:
     text = one_line(decision.text, SUBJECT)
     subject = one_line(decision.subject, SUBJECT)
     parts = (text, "") if decision.verdict is Verdict.REPLY else (subject, text)
-    said = " — ".join(filter(None, parts))
-    return f"{word}{by}: {said}" if said else f"{word}{by}"
+    details = " — ".join(filter(None, parts))
+    return f"{word}{by}: {details}" if details else f"{word}{by}"
 
 
 def answered_words(decision: Decision) -> str:

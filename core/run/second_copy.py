@@ -50,7 +50,7 @@ def exists(run_dir: str) -> bool:
     return os.path.exists(f"{directory_of(run_dir)}/{paths.META}")
 
 
-def place_of(run_dir: str) -> str:
+def trusted_directory(run_dir: str) -> str:
     """Return the directory to trust: the copy of a run, or its own if it has none."""
     copied = directory_of(run_dir)
     return copied if os.path.exists(f"{copied}/{paths.META}") else run_dir
@@ -58,7 +58,7 @@ def place_of(run_dir: str) -> str:
 
 def lock_of(run_dir: str) -> str:
     """Return the lock that proves whether a run is alive."""
-    return f"{place_of(run_dir)}/{paths.LOCK}"
+    return f"{trusted_directory(run_dir)}/{paths.LOCK}"
 
 
 def read(run_dir: str, name: str) -> bytes:
@@ -77,14 +77,14 @@ def write(run_dir: str, name: str, content: bytes) -> bool:
     return True
 
 
-def say(run_dir: str, sentence: str) -> None:
+def note_tampering(run_dir: str, sentence: str) -> None:
     """Note an outside change to a run's directory, up to `_MOST_LINES`."""
-    said = read(run_dir, TAMPERED)
-    if said.count(b"\n") < _MOST_LINES:
-        write(run_dir, TAMPERED, said + sentence.replace("\n", " ").encode("utf-8", "replace") + b"\n")
+    noted = read(run_dir, TAMPERED)
+    if noted.count(b"\n") < _MOST_LINES:
+        write(run_dir, TAMPERED, noted + sentence.replace("\n", " ").encode("utf-8", "replace") + b"\n")
 
 
-def said(run_dir: str) -> tuple[str, ...]:
+def tampering(run_dir: str) -> tuple[str, ...]:
     """Return the noted changes."""
     return tuple(read(run_dir, TAMPERED).decode("utf-8", "replace").splitlines())
 

@@ -37,19 +37,19 @@ def with_signature(run_id: str, record: bytes) -> bytes:
     return b"%b%b%b%b" % (head, _FIELD, _signature(_keyed(make_key()), run_id, head), _END)
 
 
-def signed(about: str, content: bytes) -> bytes:
-    """Return a signed file of this user that is not a run: a line with its signature, then the content. `about` names
+def signed(subject: str, content: bytes) -> bytes:
+    """Return a signed file of this user that is not a run: a line with its signature, then the content. `subject` names
     the file, and must not be a run id. Creates the key if there is none. Raises SubdeckError if that fails.
     """
-    return b"%b\n%b" % (_signature(_keyed(make_key()), about, content), content)
+    return b"%b\n%b" % (_signature(_keyed(make_key()), subject, content), content)
 
 
-def signature_of(about: str, content: bytes) -> str:
+def signature_of(subject: str, content: bytes) -> str:
     """Return only the signature of such content. Raises as `signed` does."""
-    return _signature(_keyed(make_key()), about, content).decode("ascii", "replace")
+    return _signature(_keyed(make_key()), subject, content).decode("ascii", "replace")
 
 
-def content_if_signed(about: str, file: bytes) -> bytes | None:
+def content_if_signed(subject: str, file: bytes) -> bytes | None:
     """Return the content of a file that `signed` made for this user; None for any other file, or if the key is
     unusable.
     """
@@ -58,7 +58,7 @@ def content_if_signed(about: str, file: bytes) -> bytes | None:
         key = read_key() if len(signature) == 2 * _DIGEST_BYTES else None
     except SubdeckError:
         return None
-    return content if key is not None and signature == _signature(_keyed(key), about, content) else None
+    return content if key is not None and signature == _signature(_keyed(key), subject, content) else None
 
 
 class Verifier:
@@ -74,11 +74,11 @@ class Verifier:
         head = memoryview(record)[:-_FIELD_AT]
         return record.startswith(_signature(self._keyed, run_id, head), len(record) - _FIELD_AT + len(_FIELD))
 
-    def is_signed(self, about: str, content: bytes, signature: str) -> bool:
+    def is_signed(self, subject: str, content: bytes, signature: str) -> bool:
         """Return whether `signature_of` made this signature for this user."""
         if len(signature) != 2 * _DIGEST_BYTES or self._keyed is None:
             return False
-        return signature.encode("ascii", "replace") == _signature(self._keyed, about, content)
+        return signature.encode("ascii", "replace") == _signature(self._keyed, subject, content)
 
     def is_own(self, run_id: str, record: bytes, owner: int) -> bool:
         """Return whether a record is signed like that, in a directory of this user."""

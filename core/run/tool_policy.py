@@ -108,14 +108,14 @@ def without(tools: Tools, denied: Sequence[str], offer: Offer) -> Tools:
     Raises UsageError if no tool is left.
     """
     if tools.resolved is not None:
-        left = tuple(name for name in tools.resolved if name not in denied)
-        if tools.resolved and not left:
+        remaining = tuple(name for name in tools.resolved if name not in denied)
+        if tools.resolved and not remaining:
             raise UsageError(
                 f"permissions deny every tool in the list {', '.join(tools.resolved)}",
                 where="permissions",
                 hint="remove the rules, or write tools: [] for no tools",
             )
-        return replace(tools, resolved=left)
+        return replace(tools, resolved=remaining)
     if not denied or not offer.excludes:
         return tools
     return replace(tools, policy=ToolPolicy.DENY, excluded=tuple(dict.fromkeys((*tools.excluded, *denied))))
@@ -187,20 +187,20 @@ def _reaches_servers(name: str) -> bool:
 
 def _denied_in_vain(deny: Sequence[str], base: Sequence[str], offer: Offer) -> Iterator[str]:
     """Warn about denied names that match no tool: a misspelled tool would stay allowed."""
-    known = {*base, *(offer.known or ()), *DELEGATION_TOOLS}
+    known_names = {*base, *(offer.known or ()), *DELEGATION_TOOLS}
     for name in deny:
-        if name not in known:
-            yield _near(f"{name} is denied, but the agent does not have it anyway", name, known)
+        if name not in known_names:
+            yield _near(f"{name} is denied, but the agent does not have it anyway", name, known_names)
 
 
-def _near(text: str, name: str, known: Iterable[str]) -> str:
-    near = _similar(name, known)
+def _near(text: str, name: str, known_names: Iterable[str]) -> str:
+    near = _similar(name, known_names)
     return f"{text}; {near}" if near else text
 
 
-def _similar(name: str, known: Iterable[str]) -> str:
+def _similar(name: str, known_names: Iterable[str]) -> str:
     """Return "did you mean …?" if a known name is similar; empty for an exact name of a tool."""
-    names = sorted(known)
+    names = sorted(known_names)
     if name in names or name in TOOL_NAMES:
         return ""
     return nearest(name, names, cutoff=SIMILAR, count=1) or nearest(name.lower(), names, cutoff=SIMILAR, count=1)
@@ -208,6 +208,6 @@ def _similar(name: str, known: Iterable[str]) -> str:
 
 def _offered(offer: Offer, parent: Sequence[str] | None) -> str:
     if parent is not None:
-        own = [name for name in parent if name not in DELEGATION_TOOLS]
-        return f"the parent has {', '.join(own)}" if own else "the parent has no tools to pass on"
+        names = [name for name in parent if name not in DELEGATION_TOOLS]
+        return f"the parent has {', '.join(names)}" if names else "the parent has no tools to pass on"
     return f"{offer.agent} has {', '.join(offer.known)}" if offer.known else f"use a tool that {offer.agent} has"

@@ -55,7 +55,7 @@ class _Relay(Struct):
 
 _relays: dict[str, _Relay] = {}
 """By project root."""
-_left: dict[str, float] = {}
+_left_at: dict[str, float] = {}
 """When this process last left a run for a project's relay."""
 
 
@@ -77,20 +77,20 @@ def start(
     # No machine is named, so that a run whose lock is free counts as unknown, never as lost.
     facts = RunnerFacts(RunnerKind.HOSTS, host="", boot_id="", pid_namespace="", pid=1)
     files.write_whole(os.path.join(run_dir, paths.RUNNER), msgspec.json.encode(facts))
-    project, place = paths.Project(root), os.path.join(run_dir, paths.PLACE)
+    project, place_file = paths.Project(root), os.path.join(run_dir, paths.PLACE)
     see_to_relay(project)
-    _left[root] = time.monotonic()
+    _left_at[root] = time.monotonic()
     looked = 0.0
 
     def has_gone() -> bool:
         nonlocal looked
-        if os.path.exists(place):
+        if os.path.exists(place_file):
             return True
         now = time.monotonic()
         if now - looked > _LOOK_AGAIN_S:
             looked = now
             see_to_relay(project)  # an earlier relay may have just exited
-        return now - _left[root] > PATIENCE_S
+        return now - _left_at[root] > PATIENCE_S
 
     return has_gone
 
@@ -105,14 +105,14 @@ def see_to_relay(project: paths.Project) -> None:
 
     Raises nothing. An agent's own subdeck starts none, because it would end with the agent.
     """
-    known = _relays.get(project.root)
-    if known is not None and known.process.poll() is None and time.monotonic() - known.started < _COMING_UP_S:
+    relay = _relays.get(project.root)
+    if relay is not None and relay.process.poll() is None and time.monotonic() - relay.started < _COMING_UP_S:
         return
     if paths.is_child() or has_relay(project):
         return
     from subprocess import DEVNULL, Popen
 
-    own = {name: value for name, value in os.environ.items() if name != processes.RUN_MARK}
+    environment = {name: value for name, value in os.environ.items() if name != processes.RUN_MARK}
     try:
         process = Popen(
             (sys.executable, "-P", "-E", "-m", RELAY, project.root),
@@ -120,7 +120,7 @@ def see_to_relay(project: paths.Project) -> None:
             stdout=DEVNULL,
             stderr=DEVNULL,
             cwd="/",
-            env=own,
+            env=environment,
             start_new_session=True,
         )
     except OSError:
@@ -156,5 +156,5 @@ def _agent_variables(environment: Mapping[str, str]) -> dict[str, str]:
 
 def _check(arguments: Sequence[str]) -> str:
     """Return the check that the wrapper would get."""
-    given = list(arguments)
-    return given[given.index("--check") + 1] if "--check" in given else ""
+    words = list(arguments)
+    return words[words.index("--check") + 1] if "--check" in words else ""

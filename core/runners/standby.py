@@ -140,9 +140,9 @@ def loading(program: str = _PROGRAM) -> tuple[str, ...]:
 
     If subdeck is installed beside its dependencies, they include that directory: finding it takes 2 ms.
     """
-    *place, package, _, _, _ = os.path.abspath(__file__).split(os.sep)
-    if package == "subdeck" and place[-1:] in (["site-packages"], ["dist-packages"]):
-        directory = os.sep.join(place)
+    *parts, package, _, _, _ = os.path.abspath(__file__).split(os.sep)
+    if package == "subdeck" and parts[-1:] in (["site-packages"], ["dist-packages"]):
+        directory = os.sep.join(parts)
         if os.path.isdir(f"{directory}/msgspec"):
             return ("-S", "-c", f"import sys; sys.path.append({directory!r}); {program}")
     return ("-c", program)

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from ..errors import LaunchError, SubdeckError
 from ..paths import hex_digest
-from ..run.artifacts import TmuxPlace
+from ..run.artifacts import TmuxPane
 from ..system import processes
 
 PREFIX_QUESTION = ("show-options", "-gv", "prefix", ";", "list-keys")
@@ -46,9 +46,9 @@ def keys_to(command: str, answer: Sequence[str], *, usual: str) -> tuple[str, ..
     A key in the root table needs no prefix. `usual` is the key if none is bound, as in an empty answer.
     """
     bound: dict[str, list[str]] = {"prefix": [], "root": []}
-    for found in filter(None, map(_BINDING.fullmatch, answer[1:])):
-        if found[3].split() == command.split():
-            bound[found[1]].append(found[2].removeprefix("\\") or found[2])
+    for match in filter(None, map(_BINDING.fullmatch, answer[1:])):
+        if match[3].split() == command.split():
+            bound[match[1]].append(match[2].removeprefix("\\") or match[2])
     keys = bound["prefix"] or bound["root"] or [usual]
     key = usual if usual in keys else keys[0]
     return (key,) if bound["root"] and not bound["prefix"] else (_prefix(answer), key)
@@ -80,12 +80,12 @@ def open_window(socket: str, session: str, window: str, run_id: str, argv: Seque
     runs `#(…)` in names and directories.
     """
     # `remain-on-exit` is set in the same request, because the command could exit in between.
-    rest = ("-P", "-F", "#{pane_pid}", "-n", window, "--", *argv)
+    window_arguments = ("-P", "-F", "#{pane_pid}", "-n", window, "--", *argv)
     of_window = (";", "set-option", "-w", "-t", f"={session}:={window}")
     stay = (*of_window, "remain-on-exit", "on", *of_window, RUN_OPTION, run_id)
-    in_session = ("new-window", "-d", "-t", f"={session}:", *rest, *stay)
+    in_session = ("new-window", "-d", "-t", f"={session}:", *window_arguments, *stay)
     # Small: a window that grows for its client shows old text again, one that shrinks hides it.
-    with_session = ("new-session", "-d", "-s", session, "-x", "80", "-y", "24", *rest, *stay)
+    with_session = ("new-session", "-d", "-s", session, "-x", "80", "-y", "24", *window_arguments, *stay)
     complaint = "no reason given"
     for command in (in_session, with_session, in_session):
         answer = _tmux(socket, command)
@@ -100,8 +100,8 @@ def open_window(socket: str, session: str, window: str, run_id: str, argv: Seque
 def _pid_in(socket: str, session: str, window: str) -> int | None:
     """Return the pid of a window's command; None if there is no such window or server."""
     panes = _tmux(socket, ("list-panes", "-a", "-F", "#{pane_pid} #{session_name} #{window_name}")).stdout
-    found = (pane.split(" ", 2) for pane in panes)
-    return next((int(pid) for pid, *names in found if names == [session, window]), None)
+    fields = (pane.split(" ", 2) for pane in panes)
+    return next((int(pid) for pid, *names in fields if names == [session, window]), None)
 
 
 def session_name(project: str) -> str:
@@ -114,37 +114,37 @@ def window_name(title: str, short_id: str) -> str:
     return f"{_clean(title) or 'run'}-{short_id}"
 
 
-def find_pane(place: TmuxPlace, run_id: str, pid: int | None = None) -> str | None:
-    """Return the id of a run's pane as its server reports it, even if it was moved from `place`.
+def find_pane(location: TmuxPane, run_id: str, pid: int | None = None) -> str | None:
+    """Return the id of a run's pane as its server reports it, even if it was moved from `location`.
 
     Returns None if it was closed or its server is gone. Windows opened by an earlier version have no `RUN_OPTION`:
-    their place and their process, the wrapper's `pid`, must match. Raises SubdeckError without tmux.
+    their location and their process, the wrapper's `pid`, must match. Raises SubdeckError without tmux.
     """
-    answer = _tmux(place.socket, ("list-panes", "-a", "-F", _PANE))
+    answer = _tmux(location.socket, ("list-panes", "-a", "-F", _PANE))
     for line in answer.stdout:  # empty without a server
-        pane, known_run, known_pid, where = line.split(" ", 3)
-        was_opened_before = not known_run and where == f"{place.session} {place.window}" and known_pid == str(pid)
-        if known_run == run_id or was_opened_before:
+        pane, pane_run, pane_pid, where = line.split(" ", 3)
+        was_opened_before = not pane_run and where == f"{location.session} {location.window}" and pane_pid == str(pid)
+        if pane_run == run_id or was_opened_before:
             return pane
     return None
 
 
 def attach_command(
-    place: TmuxPlace, run_id: str, environment: Mapping[str, str], *, pid: int | None = None
+    location: TmuxPane, run_id: str, environment: Mapping[str, str], *, pid: int | None = None
 ) -> AttachInfo:
     """Return how to show a run's pane in `environment`'s terminal, and leave it. Raises SubdeckError without a pane."""
-    pane = find_pane(place, run_id, pid)
+    pane = find_pane(location, run_id, pid)
     if pane is None:
         raise SubdeckError(
             "the run's tmux pane no longer exists",
-            where=f"tmux -L {place.socket}",
+            where=f"tmux -L {location.socket}",
             hint="subdeck logs shows its transcript",
         )
-    ours = (processes.find_program("tmux") or "tmux", "-L", place.socket)
-    keys = _tmux(place.socket, PREFIX_QUESTION).stdout
+    ours = (processes.find_program("tmux") or "tmux", "-L", location.socket)
+    keys = _tmux(location.socket, PREFIX_QUESTION).stdout
     leave = keys_to("detach-client", keys, usual="d")
     around = environment.get("TMUX", "").partition(",")[0]
-    inside = os.path.basename(around) == place.socket
+    inside = os.path.basename(around) == location.socket
     if inside:
         argv = (*ours, "switch-client", "-t", pane)
         leave = keys_to("switch-client -l", keys, usual="L")
@@ -157,10 +157,10 @@ def attach_command(
     return AttachInfo(argv, tuple(map(in_words, leave)), switches=inside)
 
 
-def close_pane(place: TmuxPlace, run_id: str, pid: int | None = None) -> None:
+def close_pane(location: TmuxPane, run_id: str, pid: int | None = None) -> None:
     """Close the pane of a run that is being deleted, if it still exists."""
-    if pane := find_pane(place, run_id, pid):
-        _tmux(place.socket, ("kill-pane", "-t", pane))
+    if pane := find_pane(location, run_id, pid):
+        _tmux(location.socket, ("kill-pane", "-t", pane))
 
 
 def _tmux(socket: str, command: Sequence[str]) -> tmux_cmd:

@@ -66,10 +66,10 @@ class Pattern:
         if not self.needles:
             return _all_lines(block, end)
         low = block[:end].lower() if self.ignores_case else block
-        found = _lines_with(low, end, self.needles)
+        spans = _lines_with(low, end, self.needles)
         if hides(block, end):
-            found.update(line for line in _all_lines(block, end) if hides(block[line[0] : line[1]], line[1] - line[0]))
-        return sorted(found)
+            spans.update(line for line in _all_lines(block, end) if hides(block[line[0] : line[1]], line[1] - line[0]))
+        return sorted(spans)
 
     def may_be_in(self, content: bytes) -> bool:
         """Return False if certainly no text of a JSON document matches."""
@@ -113,15 +113,15 @@ def _needles(text: str, ignore_case: bool) -> Iterable[bytes]:
 
 
 def _lines_with(block: bytearray, end: int, needles: Iterable[bytes]) -> set[Span]:
-    found: set[Span] = set()
+    spans: set[Span] = set()
     for needle in needles:
         at = block.find(needle, 0, end)
         while at >= 0:
             stop = block.find(b"\n", at, end)
             stop = end if stop < 0 else stop
-            found.add((block.rfind(b"\n", 0, at) + 1, stop))
+            spans.add((block.rfind(b"\n", 0, at) + 1, stop))
             at = block.find(needle, stop, end)
-    return found
+    return spans
 
 
 def _all_lines(block: bytearray, end: int) -> Iterable[Span]:

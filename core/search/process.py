@@ -62,15 +62,15 @@ def _answers(process: subprocess.Popen[bytes], request: bytes, cancelled: Cancel
         return
     stdin, stdout = process.stdin.fileno(), process.stdout.fileno()
     os.set_blocking(stdin, False)
-    left, rest = memoryview(request), b""
+    unsent, rest = memoryview(request), b""
     while not cancelled():
-        readable, writable, _ = select.select([stdout], [stdin] if left else [], [], LOOK_S)
+        readable, writable, _ = select.select([stdout], [stdin] if unsent else [], [], LOOK_S)
         if writable:
             try:
-                left = left[os.write(stdin, left) :]
+                unsent = unsent[os.write(stdin, unsent) :]
             except BrokenPipeError:
                 return  # it could not even start
-            if not left:
+            if not unsent:
                 process.stdin.close()
         if readable:
             piece = os.read(stdout, PIECE)

@@ -34,7 +34,7 @@ Record = TypeVar("Record")
 Cancelled = Callable[[], bool]
 
 
-class Place(StrEnum):
+class Part(StrEnum):
     """The part of a run that has a match."""
 
     TASK = "task"
@@ -47,7 +47,7 @@ class Place(StrEnum):
 class Hit(Struct, frozen=True, kw_only=True, rename="camel"):
     """A line with a match."""
 
-    place: Place
+    place: Part
     line: str
     """Plain text; of a long line the part around the first match."""
     spans: tuple[Span, ...]
@@ -78,7 +78,7 @@ class _Asked(Struct, rename="camel"):
     created_at: str = ""
 
 
-class _Said(Struct, rename="camel"):
+class _Result(Struct, rename="camel"):
     """Fields that are read from `result.json`."""
 
     final_text: str | None = None
@@ -87,7 +87,7 @@ class _Said(Struct, rename="camel"):
 
 
 _decode_asked = decoder(_Asked)
-_decode_said = decoder(_Said)
+_decode_result = decoder(_Result)
 
 
 def search(runs: str, run_ids: Iterable[str], pattern: Pattern, cancelled: Cancelled) -> Iterator[Found]:
@@ -119,28 +119,28 @@ def _search_run(
     hits: list[Hit] = []
     if pattern.may_be_in(meta) and (asked := _decoded(_decode_asked, meta)):
         for text in (asked.task, asked.description):
-            hits += _hits(pattern, plain(text), Hit(place=Place.TASK, line="", spans=(), at=asked.created_at))
+            hits += _hits(pattern, plain(text), Hit(place=Part.TASK, line="", spans=(), at=asked.created_at))
     with runs.inside(run_id) as directory:
         hits += _search_events(directory, pattern, buffer, cancelled)
-    is_said = pattern.may_be_in(result) and counts(f"{runs.path}/{run_id}", paths.RESULT, result)
-    if is_said and (said := _decoded(_decode_said, result)):
-        _add_answer(hits, pattern, said)
+    may_match = pattern.may_be_in(result) and counts(f"{runs.path}/{run_id}", paths.RESULT, result)
+    if may_match and (fields := _decoded(_decode_result, result)):
+        _add_answer(hits, pattern, fields)
     if not hits:
         return None
     asked = _decoded(_decode_asked, meta)
     return Found(run_id, one_line(asked.preset if asked else "", 60) or NO_PRESET, tuple(hits))
 
 
-def _add_answer(hits: list[Hit], pattern: Pattern, said: _Said) -> None:
+def _add_answer(hits: list[Hit], pattern: Pattern, fields: _Result) -> None:
     """Mark the hits in lines of the final texts as the answer; add lines that are not in any event."""
-    for text in filter(None, (said.final_text, said.error_message)):
-        answer = _hits(pattern, plain(text), Hit(place=Place.ANSWER, line="", spans=(), at=said.ended_at))
+    for text in filter(None, (fields.final_text, fields.error_message)):
+        answer = _hits(pattern, plain(text), Hit(place=Part.ANSWER, line="", spans=(), at=fields.ended_at))
         written = {hit.line: index for index, hit in enumerate(hits) if hit.kind in _ANSWERING}
         for hit in answer:
             if (index := written.get(hit.line)) is None:
                 hits.append(hit)
             else:
-                hits[index] = replace(hits[index], place=Place.ANSWER)
+                hits[index] = replace(hits[index], place=Part.ANSWER)
 
 
 _ANSWERING = frozenset(str(kind.__struct_config__.tag) for kind in (AssistantText, ToolCall))
@@ -160,11 +160,9 @@ def _search_events(directory: Directory, pattern: Pattern, buffer: bytearray, ca
                 if event is None or isinstance(event, UnknownEvent):
                     continue
                 kind = str(type(event).__struct_config__.tag)
-                found = Hit(
-                    place=Place.TRANSCRIPT, line="", spans=(), at=plain(event.ts), offset=start + begin, kind=kind
-                )
+                hit = Hit(place=Part.TRANSCRIPT, line="", spans=(), at=plain(event.ts), offset=start + begin, kind=kind)
                 for text in texts_of(event):
-                    hits += _hits(pattern, text, found)
+                    hits += _hits(pattern, text, hit)
     finally:
         os.close(descriptor)
     return hits
@@ -216,12 +214,12 @@ def _event(line: bytes) -> Event | None:
     return decode_beginning(line) if event is None and len(line) >= HELD else event
 
 
-def _hits(pattern: Pattern, text: str, found: Hit) -> list[Hit]:
+def _hits(pattern: Pattern, text: str, hit: Hit) -> list[Hit]:
     """Return a hit for each line of a text with a match."""
     if not pattern.is_in(text):
         return []
     return [
-        replace(found, line=line, spans=spans)
+        replace(hit, line=line, spans=spans)
         for whole in text.split("\n")
         if (matches := pattern.spans(whole))
         for line, spans in (_excerpt(whole, matches),)

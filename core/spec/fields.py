@@ -319,8 +319,8 @@ def _field(hint: Any) -> Field:
     field: Field = next(each for each in hint.__metadata__ if isinstance(each, Field))
     if field.kind is not None:
         return field
-    kind, *others = hint.__origin__, *(each for each in hint.__metadata__ if not isinstance(each, Field))
-    whole = Annotated[kind, *others] if others else kind  # pyright: ignore[reportInvalidTypeForm]
+    kind, *notes = hint.__origin__, *(each for each in hint.__metadata__ if not isinstance(each, Field))
+    whole = Annotated[kind, *notes] if notes else kind  # pyright: ignore[reportInvalidTypeForm]
     return structs.replace(field, kind=without_none(whole))
 
 

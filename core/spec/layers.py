@@ -81,17 +81,17 @@ def resolve(call: RunSpec, preset: RunSpec | None, settings: Settings, *, only_l
 def _layers(name: str, field: Field, call: RunSpec, preset: RunSpec | None, settings: Settings) -> dict[Layer, Any]:
     """Return each layer's value of a field, nearest first; layers without a value are left out."""
     default = _defaults()[name]
-    said: dict[Layer, Any] = {}
+    values: dict[Layer, Any] = {}
     if not (field.is_of_preset and preset):
-        said[Layer.CALL] = getattr(call, name)
+        values[Layer.CALL] = getattr(call, name)
     if preset:
-        said[Layer.PRESET] = getattr(preset, name)
-    said = {layer: value for layer, value in said.items() if value != default and not _is_left_out(field, value)}
+        values[Layer.PRESET] = getattr(preset, name)
+    values = {layer: value for layer, value in values.items() if value != default and not _is_left_out(field, value)}
     if field.setting:
         value, usual = (_at(field.setting, source) for source in (settings, _usual_settings()))
         if value is not None and not _is_left_out(field, value):
-            said[Layer.SETTINGS if value != usual else Layer.DEFAULT] = value
-    return said
+            values[Layer.SETTINGS if value != usual else Layer.DEFAULT] = value
+    return values
 
 
 def _is_left_out(field: Field, value: object) -> bool:
@@ -118,12 +118,12 @@ def _above(name: str, layers: Mapping[Layer, Any]) -> str:
 
 def _all(layers: Mapping[Layer, Permissions]) -> tuple[Layer, Permissions] | None:
     """Combine the rules of all layers, the settings' first."""
-    said = {layer: rules for layer, rules in layers.items() if any(structs.astuple(rules))}
-    if not said:
+    rules_by_layer = {layer: rules for layer, rules in layers.items() if any(structs.astuple(rules))}
+    if not rules_by_layer:
         return None
     from ..permissions.rules import merged  # not needed by most runs
 
-    return next(iter(said)), merged(*reversed(said.values())) or Permissions()
+    return next(iter(rules_by_layer)), merged(*reversed(rules_by_layer.values())) or Permissions()
 
 
 @cache
@@ -136,6 +136,6 @@ def _usual_settings() -> Settings:
     return Settings()
 
 
-def _at(place: str, settings: Settings) -> Any:
+def _at(path: str, settings: Settings) -> Any:
     """Return the value at a path in the settings, such as `limits.timeout`."""
-    return reduce(getattr, place.split("."), settings)
+    return reduce(getattr, path.split("."), settings)

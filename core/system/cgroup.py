@@ -48,14 +48,14 @@ def find(run_id: str) -> str | None:
 
     Raises OSError if the tree could not be searched.
     """
-    wanted = PREFIX + run_id
+    name = PREFIX + run_id
     home = own()
-    if home and _is_ours(f"{home}/{wanted}"):
-        return f"{home}/{wanted}"
+    if home and _is_ours(f"{home}/{name}"):
+        return f"{home}/{name}"
     for _, mount in _mounts():
         for directory, names in _tree(mount):
-            if wanted in names and _is_ours(f"{directory}/{wanted}"):
-                return f"{directory}/{wanted}"
+            if name in names and _is_ours(f"{directory}/{name}"):
+                return f"{directory}/{name}"
     return None
 
 

@@ -132,13 +132,13 @@ class Directory:
 
     def entries(self) -> list[tuple[str, os.stat_result]]:
         """Return all names with their status, of links themselves; entries removed by now are omitted."""
-        found: list[tuple[str, os.stat_result]] = []
+        entries: list[tuple[str, os.stat_result]] = []
         for name in self.names():
             try:
-                found.append((name, self.status(name)))
+                entries.append((name, self.status(name)))
             except FileNotFoundError:
                 continue
-        return found
+        return entries
 
     def read(self, name: str) -> bytes:
         """Read a whole regular file; twice as fast as `open`."""
@@ -260,9 +260,9 @@ class Directory:
         return f"{self.path}/{name}" if self._descriptor is None else name
 
     def _open(self, name: str, flags: int, mode: int = 0o600, *, follow: bool = False) -> int:
-        own = _QUIET if follow or self._descriptor is None else _QUIET | os.O_NOFOLLOW
+        extra_flags = _QUIET if follow or self._descriptor is None else _QUIET | os.O_NOFOLLOW
         try:
-            return os.open(self._at(name), flags | own, mode, dir_fd=self._descriptor)
+            return os.open(self._at(name), flags | extra_flags, mode, dir_fd=self._descriptor)
         except OSError as error:
             raise _explained(error, self._descriptor, name, f"{self.path}/{name}") from None
 
@@ -294,49 +294,49 @@ class Directory:
         return FileExistsError(errno.EEXIST, os.strerror(errno.EEXIST), f"{self.path}/{name}")
 
 
-def _remove_below(place: int, top: int, depth: int) -> list[str]:
+def _remove_below(descriptor: int, top: int, depth: int) -> list[str]:
     """Remove the content of a directory. Directories too deep to keep all their parents open are moved into `top`;
     return their new names.
     """
     moved: list[str] = []
     try:
-        names = os.listdir(place)
+        names = os.listdir(descriptor)
     except OSError:
         return moved
     for name in names:
         try:
-            os.unlink(name, dir_fd=place)
+            os.unlink(name, dir_fd=descriptor)
         except (IsADirectoryError, PermissionError):
-            moved += _remove_directory(name, place, top, depth + 1)
+            moved += _remove_directory(name, descriptor, top, depth + 1)
         except OSError:
             continue
     return moved
 
 
-def _remove_directory(name: str, place: int, top: int, depth: int) -> list[str]:
+def _remove_directory(name: str, parent: int, top: int, depth: int) -> list[str]:
     if depth > _DEEPEST:
         new_name = os.urandom(12).hex()
         try:
-            os.rename(name, new_name, src_dir_fd=place, dst_dir_fd=top)
+            os.rename(name, new_name, src_dir_fd=parent, dst_dir_fd=top)
         except OSError:
             return []
         return [new_name]
     try:
-        descriptor = os.open(name, _LISTED, dir_fd=place)
+        descriptor = os.open(name, _LISTED, dir_fd=parent)
     except OSError:
-        _rmdir(name, place)  # an empty one that may not be listed
+        _rmdir(name, parent)  # an empty one that may not be listed
         return []
     try:
         moved = _remove_below(descriptor, top, depth)
     finally:
         os.close(descriptor)
-    _rmdir(name, place)
+    _rmdir(name, parent)
     return moved
 
 
-def _rmdir(name: str, place: int | None) -> None:
+def _rmdir(name: str, parent: int | None) -> None:
     try:
-        os.rmdir(name, dir_fd=place)
+        os.rmdir(name, dir_fd=parent)
     except OSError:
         return
 
@@ -366,18 +366,18 @@ def _close(descriptors: list[int]) -> None:
             os.close(descriptor)
 
 
-def _whole(descriptor: int, place: str, name: str) -> bytes:
+def _whole(descriptor: int, directory: str, name: str) -> bytes:
     try:
         content = os.read(descriptor, _USUAL_BYTES)
     except IsADirectoryError:
-        raise _refused(f"{place}/{name}", stat.S_IFDIR) from None
+        raise _refused(f"{directory}/{name}", stat.S_IFDIR) from None
     if 0 < len(content) < _USUAL_BYTES:
         return content  # the whole file
     status = os.fstat(descriptor)
     if not stat.S_ISREG(status.st_mode):
-        raise _refused(f"{place}/{name}", status.st_mode)
+        raise _refused(f"{directory}/{name}", status.st_mode)
     if status.st_size > LARGEST:
-        raise RefusedError(errno.EFBIG, f"{name} is larger than {LARGEST >> 20} MB", f"{place}/{name}")
+        raise RefusedError(errno.EFBIG, f"{name} is larger than {LARGEST >> 20} MB", f"{directory}/{name}")
     if content:
         with open(descriptor, "rb", closefd=False) as file:
             content += file.read(LARGEST)
@@ -507,17 +507,17 @@ def _explained(
         mode = os.stat(name, dir_fd=descriptor, follow_symlinks=False).st_mode
     except OSError:
         return error
-    is_wanted = stat.S_ISDIR if wants_directory else stat.S_ISREG
-    return error if is_wanted(mode) else _refused(path, mode, "directory" if wants_directory else "regular file")
+    is_expected = stat.S_ISDIR if wants_directory else stat.S_ISREG
+    return error if is_expected(mode) else _refused(path, mode, "directory" if wants_directory else "regular file")
 
 
-def _refused(path: str, mode: int, wanted: str = "regular file") -> RefusedError:
+def _refused(path: str, mode: int, expected: str = "regular file") -> RefusedError:
     _, mark, below = f"{path}/".rpartition(_GUARDED)
-    shown = (below or HOME).rstrip("/") if mark else ".pi" if wanted == "directory" else "it"
+    shown = (below or HOME).rstrip("/") if mark else ".pi" if expected == "directory" else "it"
     if stat.S_ISLNK(mode):
         return RefusedError(errno.ELOOP, f"{shown} is a symbolic link; subdeck does not open links here", path)
     if stat.S_ISDIR(mode):
         return RefusedError(errno.EISDIR, f"{shown} is a directory, not a file", path)
     kind = next((word for is_kind, word in _KINDS if is_kind(mode)), "a device")
-    number = errno.ENOTDIR if wanted == "directory" else errno.EINVAL
-    return RefusedError(number, f"{shown} is {kind}, not a {wanted}", path)
+    number = errno.ENOTDIR if expected == "directory" else errno.EINVAL
+    return RefusedError(number, f"{shown} is {kind}, not a {expected}", path)

@@ -74,8 +74,8 @@ def content(path: str) -> bytes:
 def names(directory: str) -> list[str]:
     """Return the names in a directory; empty if it is missing or cannot be read."""
     try:
-        with opened(directory) as found:
-            return found.names()
+        with opened(directory) as handle:
+            return handle.names()
     except OSError:
         return []
 
@@ -154,14 +154,14 @@ def settle_names(directory: str) -> None:
 
 def rename(path: str, target: str) -> None:
     """Move a file or directory; a link itself, not its target. Raises OSError."""
-    with _above(path) as directory, _above(target) as place:
-        directory.rename(_name(path), place, _name(target))
+    with _above(path) as directory, _above(target) as target_directory:
+        directory.rename(_name(path), target_directory, _name(target))
 
 
 def link(path: str, target: str) -> None:
     """Give a file, or a link itself, a second name. Raises FileExistsError if that is taken, OSError."""
-    with _above(path) as directory, _above(target) as place:
-        directory.link(_name(path), place, _name(target))
+    with _above(path) as directory, _above(target) as target_directory:
+        directory.link(_name(path), target_directory, _name(target))
 
 
 def remove(path: str) -> None:

@@ -16,8 +16,8 @@ def read_pointer(path: str) -> str:
             return ""
     except (OSError, ValueError):
         return ""
-    said = os.fsdecode(files.content(path)).strip()
-    return "" if "\0" in said else said
+    text = os.fsdecode(files.content(path)).strip()
+    return "" if "\0" in text else text
 
 
 def directories_of(root: str, dot_git: str) -> tuple[str, str]:

@@ -129,24 +129,24 @@ class LineTail:
             self.offset = 0
             self.restarts += 1
         self._inode = status.st_ino
-        rest, position, length = b"", self.offset, FIRST_BYTES
+        unfinished, position, length = b"", self.offset, FIRST_BYTES
         end = None if limit is None else self.offset + limit
-        while end is None or position < end or rest:
+        while end is None or position < end or unfinished:
             chunk = self._file.read(length, position)
             position += len(chunk)
-            whole, newline, tail = (rest + chunk).rpartition(b"\n")
-            rest = tail
+            whole, newline, tail = (unfinished + chunk).rpartition(b"\n")
+            unfinished = tail
             if newline:
                 for line in whole.split(b"\n"):
                     self.offset += len(line) + 1
                     yield line
             if len(chunk) < length or (newline and end is not None and position >= end):
                 return
-            if len(rest) > ENDLESS:
+            if len(unfinished) > ENDLESS:
                 self.offset = max(position, status.st_size)
-                yield rest[:HELD]
+                yield unfinished[:HELD]
                 return
-            length = BLOCK if newline else max(BLOCK, len(rest))
+            length = BLOCK if newline else max(BLOCK, len(unfinished))
 
 
 class Chunk(Struct, frozen=True, gc=False):

@@ -67,8 +67,8 @@ def is_alive(pid: int, started: int) -> bool:
 
 def living() -> dict[int, int]:
     """Return every living process, each with its parent. Raises OSError if `/proc` cannot be read."""
-    found = {pid: fields for pid in _pids() if (fields := _stat(pid))}
-    return {pid: int(fields[_PARENT]) for pid, fields in found.items() if not _is_dead(fields)}
+    stats = {pid: fields for pid in _pids() if (fields := _stat(pid))}
+    return {pid: int(fields[_PARENT]) for pid, fields in stats.items() if not _is_dead(fields)}
 
 
 def below(roots: Iterable[int], parents: Mapping[int, int]) -> list[int]:
@@ -76,12 +76,12 @@ def below(roots: Iterable[int], parents: Mapping[int, int]) -> list[int]:
     children: dict[int, list[int]] = {}
     for pid, parent in parents.items():
         children.setdefault(parent, []).append(pid)
-    found: list[int] = []
+    pids: list[int] = []
     level = list(roots)
     while level:
         level = [child for pid in level for child in children.get(pid, ())]
-        found += level
-    return found
+        pids += level
+    return pids
 
 
 def descendants(root: int) -> list[int]:
@@ -94,8 +94,8 @@ def children() -> list[int]:
 
     Empty if the kernel has no such list. Until they are reaped, their pids and group ids are not reused.
     """
-    own = os.getpid()
-    return [int(pid) for pid in files.content(f"/proc/{own}/task/{own}/children").split()]
+    own_pid = os.getpid()
+    return [int(pid) for pid in files.content(f"/proc/{own_pid}/task/{own_pid}/children").split()]
 
 
 def marked(run_id: str) -> list[int]:
@@ -104,8 +104,8 @@ def marked(run_id: str) -> list[int]:
     Raises OSError if `/proc` cannot be read; a process that cannot be examined has no mark.
     """
     mark = f"{RUN_MARK}={run_id}".encode()
-    own = os.getpid()
-    return [pid for pid in _pids() if pid != own and mark in _content(pid, "environ").split(b"\0")]
+    own_pid = os.getpid()
+    return [pid for pid in _pids() if pid != own_pid and mark in _content(pid, "environ").split(b"\0")]
 
 
 def is_marked(pid: int, run_id: str) -> bool:
@@ -116,13 +116,13 @@ def is_marked(pid: int, run_id: str) -> bool:
 def has_open(pid: int, path: str) -> bool:
     """Return whether a process of this user has a file open."""
     try:
-        wanted = os.lstat(path)
+        file_status = os.lstat(path)
         for descriptor in os.listdir(f"/proc/{pid}/fd"):
             try:
-                found = os.stat(f"/proc/{pid}/fd/{descriptor}")
+                open_status = os.stat(f"/proc/{pid}/fd/{descriptor}")
             except OSError:
                 continue  # closed by now
-            if (found.st_dev, found.st_ino) == (wanted.st_dev, wanted.st_ino):
+            if (open_status.st_dev, open_status.st_ino) == (file_status.st_dev, file_status.st_ino):
                 return True
     except OSError:
         pass  # it is gone, or another user's

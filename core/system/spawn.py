@@ -84,8 +84,8 @@ def start(
             ends = os.pipe()
             ours.append(ends[is_written])
             theirs.append(ends[not is_written])
-        written, stdout, stderr, *given = theirs
-        streams = (given[0] if stdin is None else stdin, stdout, stdout if one_output else stderr)
+        written, stdout, stderr, *stdin_ends = theirs
+        streams = (stdin_ends[0] if stdin is None else stdin, stdout, stdout if one_output else stderr)
         mask = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
         try:
             pid, is_grouped = _fork(group)
@@ -99,7 +99,7 @@ def start(
     finally:
         _close(theirs)
     reported, *kept = ours
-    report = _rest(reported)
+    report = _read_report(reported)
     if not (trouble := report.removeprefix(_NOT_MOVED)):
         return Child(pid, *kept, is_grouped=group is not None and not report)
     os.waitpid(pid, 0)
@@ -178,7 +178,7 @@ def _enter(group: str) -> bool:
     return True
 
 
-def _rest(descriptor: int) -> bytes:
+def _read_report(descriptor: int) -> bytes:
     """Read a child's report, until it has become its program or has ended, and close the pipe."""
     reported = b""
     while part := os.read(descriptor, 64):

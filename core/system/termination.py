@@ -45,7 +45,7 @@ def end_children(
         if empty >= EMPTY_LOOKS:
             return ()
         if now > kill_from + PERSISTENCE_S:
-            return tuple(map(_named, _left(spared))) or (_UNSEEN,)
+            return tuple(map(_named, _remaining(spared))) or (_UNSEEN,)
         if now < kill_from:
             for pid in _below(spared):
                 if pid not in asked:
@@ -64,13 +64,13 @@ def kill_below(spared: Mapping[int, int] = NOTHING_SPARED) -> None:
 
     `spared` children stay, with everything below them.
     """
-    own = os.getpgrp()
+    own_group = os.getpgrp()
     for pid in processes.children():
         if _is_spared(pid, spared):
             continue
         try:
             group = os.getpgid(pid)
-            if group == own:
+            if group == own_group:
                 os.kill(pid, signal.SIGKILL)
             else:
                 os.killpg(group, signal.SIGKILL)
@@ -157,7 +157,7 @@ def _is_empty(spared: Mapping[int, int]) -> bool:
         return False
 
 
-def _left(spared: Mapping[int, int]) -> list[int]:
+def _remaining(spared: Mapping[int, int]) -> list[int]:
     """Return all living processes below this one but the spared ones. Raises UnseenError."""
     try:
         return _descendants(spared)

@@ -92,14 +92,14 @@ def indented(content: bytes) -> str:
 
 def why(error: Exception) -> str:
     """Return a clause for the user on why decoding failed: `not UTF-8 text`."""
-    said = str(error)
+    message = str(error)
     if isinstance(error, UnicodeError):
         return "not UTF-8 text"
     if isinstance(error, RecursionError):
         return "nested too deeply"
-    if "truncated" in said:
+    if "truncated" in message:
         return "invalid JSON (empty or truncated)"
-    what, _, where = said.partition(" - at `$")
+    what, _, where = message.partition(" - at `$")
     if not isinstance(error, msgspec.ValidationError):
         return one_line(f"invalid JSON ({_lowered(what)})", WHY_LENGTH)
     field = where.strip("`.").replace("`", "")

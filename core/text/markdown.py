@@ -74,11 +74,11 @@ class Line(NamedTuple):
 
     def found(self, words: re.Pattern[str]) -> list[tuple[int, int]]:
         """Return the spans of the text that match as displayed, or as written."""
-        spans = [found.span() for found in words.finditer(self.text)]
+        spans = [match.span() for match in words.finditer(self.text)]
         if self.source:
             spans += [
                 (self.places[start], self.places[end])
-                for start, end in (found.span() for found in words.finditer(self.source))
+                for start, end in (match.span() for match in words.finditer(self.source))
             ]
         return [(start, end) for start, end in spans if start < end]
 
@@ -135,8 +135,8 @@ def part(line: Line, start: int, end: int, prefix: str | None = None) -> Line:
         return shown
     first = bisect_left(line.places, start)
     last = bisect_right(line.places, end) - 1
-    places = tuple(min(place - start, end - start) for place in (*line.places[first:last], end))
-    return shown._replace(source=line.source[first:last], places=places)
+    positions = tuple(min(position - start, end - start) for position in (*line.places[first:last], end))
+    return shown._replace(source=line.source[first:last], places=positions)
 
 
 def _sources(text: str) -> Iterator[Source]:
@@ -146,10 +146,10 @@ def _sources(text: str) -> Iterator[Source]:
     was_blank = True
     """Whether the previous line was blank, or code by its indentation."""
     for line in text.split("\n"):
-        found = _FENCE.match(line) if "```" in line or "~~~" in line else None
-        ticks = found[1] if found else ""
+        match = _FENCE.match(line) if "```" in line or "~~~" in line else None
+        ticks = match[1] if match else ""
         if fence:
-            if found and ticks.startswith(fence) and not found[2].strip():
+            if match and ticks.startswith(fence) and not match[2].strip():
                 fence = ""
             else:
                 yield Source(line, is_code=True, prefix=CODE_PREFIX)
@@ -229,28 +229,28 @@ class _Marks:
 
     def inline(self, *, is_cut: bool) -> None:
         self._code(is_cut=is_cut)
-        for found in _ESCAPED.finditer(self._hidden):
-            self._dropped.append((found.start(), found.start() + 1))
+        for match in _ESCAPED.finditer(self._hidden):
+            self._dropped.append((match.start(), match.start() + 1))
         self._hidden = _ESCAPED.sub(_OPAQUE * 2, self._hidden)
-        for found in _LINK.finditer(self._hidden):
-            self._dropped.append(found.span(1))
-            self._shown = f"{self._shown[: found.start(3)]} ({self._shown[found.end(3) :]}"
-            self.style(*found.span(4), Look.FAINT)
+        for match in _LINK.finditer(self._hidden):
+            self._dropped.append(match.span(1))
+            self._shown = f"{self._shown[: match.start(3)]} ({self._shown[match.end(3) :]}"
+            self.style(*match.span(4), Look.FAINT)
         for pattern, look, width in ((_STRONG, Look.STRONG, 2), (_EMPHASIS, Look.EMPHASIS, 1)):
-            for found in pattern.finditer(self._hidden):
-                start, end = found.span()
+            for match in pattern.finditer(self._hidden):
+                start, end = match.span()
                 self._dropped += [(start, start + width), (end - width, end)]
                 self.style(start + width, end - width, look)
             edge = _OPAQUE * width
             self._hidden = pattern.sub(rf"{edge}\1{edge}", self._hidden)
-        if is_cut and (found := _STRONG_BEGINS.search(self._hidden)):
-            self._dropped.append((found.start(), found.start() + 2))
+        if is_cut and (match := _STRONG_BEGINS.search(self._hidden)):
+            self._dropped.append((match.start(), match.start() + 2))
 
     def _code(self, *, is_cut: bool) -> None:
         """Apply spans of code: between two runs of equally many backticks, with no other marks inside."""
         if "`" not in self._hidden:
             return
-        runs = [found.span() for found in _TICKS.finditer(self._hidden)]
+        runs = [match.span() for match in _TICKS.finditer(self._hidden)]
         later: dict[int, list[int]] = {}
         for number, (start, end) in reversed([*enumerate(runs)]):
             later.setdefault(end - start, []).append(number)
@@ -287,15 +287,17 @@ class _Marks:
 
     def _finished(self, text: str, kept: list[tuple[int, int]]) -> Line:
         """Return the line with the position of each of its characters in the displayed text."""
-        places: list[int] = []
+        positions: list[int] = []
         shown = 0
         for start, end in kept:
-            places += [shown] * (start - len(places))
-            places += range(shown, shown + end - start)
+            positions += [shown] * (start - len(positions))
+            positions += range(shown, shown + end - start)
             shown += end - start
-        places += [shown] * (len(self._line) + 1 - len(places))
-        spans = (Span(places[start], places[end], look) for start, end, look in self._spans)
-        return Line(text, tuple(sorted(span for span in spans if span.start < span.end)), "", self._line, tuple(places))
+        positions += [shown] * (len(self._line) + 1 - len(positions))
+        spans = (Span(positions[start], positions[end], look) for start, end, look in self._spans)
+        return Line(
+            text, tuple(sorted(span for span in spans if span.start < span.end)), "", self._line, tuple(positions)
+        )
 
 
 def _without(dropped: Iterable[tuple[int, int]], length: int) -> list[tuple[int, int]]:

@@ -85,17 +85,17 @@ def can_encode_unsafe(text: str) -> bool:
 
 def encode_unsafe(text: str) -> str:
     """Replace each unsafe character by a placeholder, so that an editor can hold the text and return it."""
-    return re.sub(UNSAFE, lambda found: _placeholder(ord(found[0])), text)
+    return re.sub(UNSAFE, lambda match: _placeholder(ord(match[0])), text)
 
 
 def decode_unsafe(text: str) -> str:
     """Restore the unsafe characters."""
-    return re.sub(_PLACEHOLDER, lambda found: chr(_code(found[0])), text)
+    return re.sub(_PLACEHOLDER, lambda match: chr(_code(match[0])), text)
 
 
 def display_encoded(text: str) -> str:
     """Return an encoded text with a picture for each placeholder: `␛`, otherwise `·`."""
-    return re.sub(_PLACEHOLDER, lambda found: _picture(_code(found[0])), text)
+    return re.sub(_PLACEHOLDER, lambda match: _picture(_code(match[0])), text)
 
 
 def _placeholder(code: int) -> str:

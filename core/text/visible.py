@@ -64,9 +64,9 @@ def recounted(line: str, room: int, measure: Callable[[str], int] = len) -> str:
     """
     if measure(line) <= room:
         return line
-    found = re.search(r"… \(\+([\d,]{1,20})\)$", line)
-    beyond = int(found[1].replace(",", "")) if found else 0
-    body = line[: found.start()] if found else line
+    match = re.search(r"… \(\+([\d,]{1,20})\)$", line)
+    beyond = int(match[1].replace(",", "")) if match else 0
+    body = line[: match.start()] if match else line
     for kept in range(min(len(body), room), 0, -1):
         shorter = f"{body[:kept]}… (+{len(body) - kept + beyond:,})"
         if measure(shorter) <= room:
@@ -89,9 +89,9 @@ def is_hiding_name(text: str) -> bool:
 
 def escaped_json(document: str) -> str:
     """Return JSON in which every character that is invisible, or must not reach a terminal, is an escape."""
-    document = re.sub(UNSAFE, lambda found: _escape(ord(found[0])), document)
+    document = re.sub(UNSAFE, lambda match: _escape(ord(match[0])), document)
     if is_hiding(document):
-        document = re.sub(r"[^\x00-\x7f]", lambda found: _escape_hidden(found[0]), document)
+        document = re.sub(r"[^\x00-\x7f]", lambda match: _escape_hidden(match[0]), document)
     return document
 
 
@@ -119,10 +119,10 @@ def _is_seen(text: str) -> bool:
 
 
 def _has_stray_mark(text: str) -> bool:
-    found = re.search(_MARK, text)
-    if found is None:
+    match = re.search(_MARK, text)
+    if match is None:
         return False
-    return any(is_stray_mark(text, at) for at in range(found.start(), len(text)))
+    return any(is_stray_mark(text, at) for at in range(match.start(), len(text)))
 
 
 def _line(line: str, tab: str) -> str:

@@ -24,9 +24,9 @@ class Attempts:
         now = self._clock()
         while self._made and self._made[0][0] <= now - WINDOW_S:
             self._made.popleft()
-        own = [at for at, by in self._made if by == address]
-        if len(own) < PER_ADDRESS and len(self._made) < IN_ALL:
+        times = [at for at, by in self._made if by == address]
+        if len(times) < PER_ADDRESS and len(self._made) < IN_ALL:
             self._made.append((now, address))
             return 0
-        first = own[0] if len(own) >= PER_ADDRESS else self._made[0][0]
+        first = times[0] if len(times) >= PER_ADDRESS else self._made[0][0]
         return max(1, math.ceil(first + WINDOW_S - now))

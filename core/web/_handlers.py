@@ -48,18 +48,18 @@ class Asset(Page):
 
 class Overview(Page):
     async def get(self) -> None:
-        found = await self.site.call(self.site.runs.overview)
-        waiting = [row for run in found.waiting for row in templates.request_rows(run)]
+        overview = await self.site.call(self.site.runs.overview)
+        waiting = [row for run in overview.waiting for row in templates.request_rows(run)]
         self.show(
             "overview",
-            heading=templates.waiting_words(len(found.waiting)),
+            heading=templates.waiting_words(len(overview.waiting)),
             project=at_home(visible_name(self.site.runs.root)),
             titles={"input": "Needs input", "running": "Running", "failed": "Failed today", "done": "Finished today"},
             lists=(
                 ("input", waiting, "No request is open."),
-                ("running", [*map(templates.run_row, found.running)], "Nothing is running."),
-                ("failed", [*map(templates.run_row, found.failed)], "No run has failed today."),
-                ("done", [*map(templates.run_row, found.finished)], "No run has finished today."),
+                ("running", [*map(templates.run_row, overview.running)], "Nothing is running."),
+                ("failed", [*map(templates.run_row, overview.failed)], "No run has failed today."),
+                ("done", [*map(templates.run_row, overview.finished)], "No run has finished today."),
             ),
         )
 
@@ -133,17 +133,19 @@ class Patch(Page):
 
     async def get(self, run_id: str) -> None:
         try:
-            found = await self.site.call(self.site.runs.patch, run_id)
+            run_and_patch = await self.site.call(self.site.runs.patch, run_id)
         except (SubdeckError, OSError) as error:
             self.result("No changes to show", in_one_line(error), (f"/run/{run_id}", "Back to the run"), kind="warning")
             return
-        if found is None:
+        if run_and_patch is None:
             self.not_found("There is no such run.")
             return
-        run, patch = found
+        run, patch = run_and_patch
         lines = visible(patch[:PATCH_BYTES].decode("utf-8", "replace")).split("\n")
-        left = len(patch) - PATCH_BYTES
-        missing = f"{left:,} bytes are not shown: subdeck diff {run.meta.short_id} prints all." if left > 0 else ""
+        unshown = len(patch) - PATCH_BYTES
+        missing = (
+            f"{unshown:,} bytes are not shown: subdeck diff {run.meta.short_id} prints all." if unshown > 0 else ""
+        )
         self.show(
             "changes",
             heading=f"Changes of {templates.title(run)}",

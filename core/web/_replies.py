@@ -10,7 +10,7 @@ import msgspec
 from tornado.gen import sleep
 
 from ..errors import SubdeckError, UsageError, in_one_line
-from ..project.talk import Sent as Entry
+from ..project.talk import Sent as SentReply
 from ..run.describe import ago
 from ..run.events import Decision, Request
 from ..run.model import MessageState, RequestKind, Verdict
@@ -60,10 +60,10 @@ class Asked(Page):
     async def show_request(
         self, run_id: str, request_id: str, secret: str, action: str, *, warning: str = "", status: int = 200
     ) -> None:
-        found = await self.found(run_id, request_id)
-        if found is None:
+        run_and_request = await self.found(run_id, request_id)
+        if run_and_request is None:
             return
-        run, request = found
+        run, request = run_and_request
         digest = shown_hash(run, request)
         self.show(
             "request",
@@ -90,10 +90,10 @@ class Asked(Page):
 
         `token` belongs to a link, which is used up right before the reply is sent.
         """
-        found = await self.found(run_id, request_id)
-        if found is None:
+        run_and_request = await self.found(run_id, request_id)
+        if run_and_request is None:
             return ""
-        run, request = found
+        run, request = run_and_request
         read, current = self.field("shown"), shown_hash(run, request)
         warning = "" if read == current else CHANGED
         if not is_form_token(self.field("token"), secret, "reply", run_id, request_id, read):
@@ -115,7 +115,7 @@ class Asked(Page):
         await self.show_request(run_id, request_id, secret, action, warning=warning, status=409)
         return ""
 
-    async def _effect(self, run: RunSnapshot, sent: Entry) -> None:
+    async def _effect(self, run: RunSnapshot, sent: SentReply) -> None:
         """Wait until a reply counts or is refused, or for a few seconds."""
         reception, deadline = self.site.runs.reception(sent), time.monotonic() + PATIENCE_S
         while not reception.is_settled and time.monotonic() < deadline:

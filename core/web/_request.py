@@ -34,8 +34,8 @@ def _lines(request: Request, cwd: str) -> Iterator[Line]:
     yield from _several(request.command, "command")
     yield from (Line(shown_path(path, cwd), "command") for path in request.paths)
     if request.kind is RequestKind.PERMISSION:
-        place = place_in_worktree(request, cwd) or at_home(visible_name(request.cwd or cwd))
-        yield Line(f"in {place}", "muted")
+        directory = place_in_worktree(request, cwd) or at_home(visible_name(request.cwd or cwd))
+        yield Line(f"in {directory}", "muted")
     if request.text.strip():
         yield from _several(request.text, "")
     yield from _diff(request, cwd)
@@ -76,13 +76,13 @@ def shown_hash(run: RunSnapshot, request: Request) -> str:
     return hex_digest(whole.encode("utf-8", "backslashreplace"), 64)
 
 
-def form_token(secret: str, *about: str) -> str:
+def form_token(secret: str, *parts: str) -> str:
     """Return the token of a form: only the browser with this secret gets it, for this purpose, request and text."""
     keyed = new_hash(key=secret.encode(), digest_size=32, person=b"subdeck form")
-    keyed.update("\n".join(about).encode("utf-8", "backslashreplace"))
+    keyed.update("\n".join(parts).encode("utf-8", "backslashreplace"))
     return keyed.hexdigest()
 
 
-def is_form_token(token: str, secret: str, *about: str) -> bool:
+def is_form_token(token: str, secret: str, *parts: str) -> bool:
     # Of hashes, so that the time of the comparison tells nothing of the token; hmac would load OpenSSL.
-    return form_token(secret, token) == form_token(secret, form_token(secret, *about))
+    return form_token(secret, token) == form_token(secret, form_token(secret, *parts))

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from tornado.template import Loader
 
-from ..run.describe import ago, elapsed, latest_line, standing, state
+from ..run.describe import ago, elapsed, latest_line, state, status_line
 from ..run.events import Field, Request
 from ..run.model import RequestKind
 from ..run.need import needing_input
@@ -134,4 +134,4 @@ def answers_of(request: Request) -> Answers:
 
 
 def heading(run: RunSnapshot) -> str:
-    return f"{title(run)}: {standing(run)}"
+    return f"{title(run)}: {status_line(run)}"

@@ -39,8 +39,8 @@ def listen_address(text: str) -> Address:
     """Read `127.0.0.1:8642`, `[::1]:8642`, `box`, `:9000` or `9000`. Raises UsageError."""
     host, port = "", text.strip()
     if not port.isdecimal():
-        found = re.fullmatch(rf"({_HOST})?(?::([0-9]{{1,5}}))?", port)
-        host, port = (found[1] or "", found[2] or str(PORT)) if found and port else ("", "")
+        match = re.fullmatch(rf"({_HOST})?(?::([0-9]{{1,5}}))?", port)
+        host, port = (match[1] or "", match[2] or str(PORT)) if match and port else ("", "")
     if not port or int(port) > 65535:
         hint = f"use an address such as 127.0.0.1:{PORT}, [::1]:{PORT} or {PORT}"
         raise UsageError(f'"{one_line(text, 60)}" is not an address to listen at', where="--listen", hint=hint)
@@ -66,11 +66,11 @@ class Origin(Struct, frozen=True):
 
 def proxied_origin(text: str) -> Origin:
     """Read the origin of a proxy, such as `https://box.example.ts.net`. Raises UsageError."""
-    found = re.fullmatch(rf"(https?)://({_HOST})(?::([0-9]{{1,5}}))?/?", text.strip())
-    if found is None:
+    match = re.fullmatch(rf"(https?)://({_HOST})(?::([0-9]{{1,5}}))?/?", text.strip())
+    if match is None:
         hint = "use scheme and name, such as https://box.example.ts.net"
         raise UsageError(f'"{one_line(text, 60)}" is not an origin', where="--origin", hint=hint)
-    return origin(found[1], found[2], int(found[3] or _USUAL_PORTS[found[1]]), is_proxied=True)
+    return origin(match[1], match[2], int(match[3] or _USUAL_PORTS[match[1]]), is_proxied=True)
 
 
 def origin(scheme: str, host: str, port: int, *, is_proxied: bool = False) -> Origin:
@@ -88,14 +88,14 @@ class Served:
     @property
     def first(self) -> Origin:
         """The origin of links: a proxy's if there is one, because other machines reach it."""
-        return next((one for one in self.origins if one.is_proxied), self.origins[0])
+        return next((candidate for candidate in self.origins if candidate.is_proxied), self.origins[0])
 
     def of_host(self, host: str) -> Origin | None:
         """Return the origin that a request with this header Host is for."""
         named = host.strip().lower()
-        for one in self.origins:
-            if named in (one.host, f"{one.host}:{_USUAL_PORTS[one.scheme]}"):
-                return one
+        for candidate in self.origins:
+            if named in (candidate.host, f"{candidate.host}:{_USUAL_PORTS[candidate.scheme]}"):
+                return candidate
         return None
 
 
@@ -103,8 +103,8 @@ def served(address: Address, *, is_tls: bool, proxied: Iterable[Origin] = ()) ->
     """Return the origins of an address. Raises UsageError if it has no name."""
     scheme = "https" if is_tls else "http"
     names = ["127.0.0.1", "localhost"] if address.host in ("127.0.0.1", "localhost") else [address.host]
-    own = [] if address.is_any else [origin(scheme, name, address.port) for name in names]
-    origins = (*own, *proxied)
+    own_origins = [] if address.is_any else [origin(scheme, name, address.port) for name in names]
+    origins = (*own_origins, *proxied)
     if not origins:
         hint = "add --origin with the name that browsers use, such as --origin https://box:8642"
         raise UsageError(

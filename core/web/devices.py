@@ -113,8 +113,10 @@ class Devices:
         """Record where a project's page is reached now. Raises OSError."""
 
         def add(records: _Records) -> tuple[_Records, None]:
-            others = [(known, where) for known, where in records.origins.items() if known != root]
-            return replace(records, origins=dict([*others[1 - MOST_PROJECTS :], (root, origin)])), None
+            other_origins = [
+                (project_root, where) for project_root, where in records.origins.items() if project_root != root
+            ]
+            return replace(records, origins=dict([*other_origins[1 - MOST_PROJECTS :], (root, origin)])), None
 
         self._change(add)
 
@@ -134,12 +136,12 @@ class Devices:
         cookie, offered = os.urandom(_COOKIE_BYTES).hex(), hash_of(code.strip().upper())
 
         def use(records: _Records) -> tuple[_Records, Device | None]:
-            if all(known.code != offered for known in records.codes):
+            if all(record.code != offered for record in records.codes):
                 return records, None
             now = paths.now_iso()
             free = _free_name(name, {device.name for device in records.devices})
             device = Device(os.urandom(3).hex(), free, hash_of(cookie), now, now, address)
-            codes = tuple(known for known in records.codes if known.code != offered)
+            codes = tuple(record for record in records.codes if record.code != offered)
             return replace(records, devices=(*records.devices, device)[-MOST_DEVICES:], codes=codes), device
 
         device = self._change(use)
@@ -159,8 +161,8 @@ class Devices:
 
         def visit(records: _Records) -> tuple[_Records, None]:
             devices = tuple(
-                replace(known, seen_at=now, address=address) if known.id == device.id else known
-                for known in records.devices
+                replace(record, seen_at=now, address=address) if record.id == device.id else record
+                for record in records.devices
             )
             return replace(records, devices=devices), None
 
@@ -246,9 +248,9 @@ def _read(path: str) -> _Records:
 
 def _free_name(name: str, taken: Container[str]) -> str:
     """Return a name that no device has: `Phone`, `Phone 2`."""
-    wanted = one_line(name, NAME) or "Device"
-    number, free = 1, wanted
+    base_name = one_line(name, NAME) or "Device"
+    number, free = 1, base_name
     while free in taken:
         number += 1
-        free = f"{one_line(wanted, NAME - 1 - len(str(number)))} {number}"
+        free = f"{one_line(base_name, NAME - 1 - len(str(number)))} {number}"
     return free

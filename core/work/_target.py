@@ -79,16 +79,16 @@ def check_identity(repository: Repository) -> None:
 def remarks(repository: Repository) -> tuple[str, ...]:
     """Return notes on git's own steps for a commit that are skipped here."""
     entries = repository.git.configured()
-    said: list[str] = []
-    hooks = value_of([one for one in entries if one.scope != "command"], "core.hookspath")
+    notes: list[str] = []
+    hooks = value_of([entry for entry in entries if entry.scope != "command"], "core.hookspath")
     directory = os.path.join(repository.root, os.path.expanduser(hooks)) if hooks else ""
     names = set(files.names(directory or os.path.join(repository.common_dir, "hooks")))
-    if found := [name for name in _HOOKS if name in names]:
-        said.append(f"its hooks are not run ({', '.join(found)})")
-    signs = value_of([one for one in entries if one.scope != "command"], "commit.gpgsign")
+    if skipped_hooks := [name for name in _HOOKS if name in names]:
+        notes.append(f"its hooks are not run ({', '.join(skipped_hooks)})")
+    signs = value_of([entry for entry in entries if entry.scope != "command"], "commit.gpgsign")
     if signs.lower() in ("true", "1", "yes", "on"):
-        said.append("the commit is not signed; sign it with git commit --amend -S --no-edit")
-    return tuple(said)
+        notes.append("the commit is not signed; sign it with git commit --amend -S --no-edit")
+    return tuple(notes)
 
 
 def is_untouched(store: Store, target: Repository, before: str) -> bool:
@@ -155,7 +155,7 @@ def then_undo(error: GitError) -> str:
 
 def _listed(conflicts: tuple[Conflict, ...]) -> str:
     more = f" and {len(conflicts) - NAMED} more" if len(conflicts) > NAMED else ""
-    return ", ".join(one_line(one.path, 200) for one in conflicts[:NAMED]) + more
+    return ", ".join(one_line(conflict.path, 200) for conflict in conflicts[:NAMED]) + more
 
 
 def _knows(git: Git, *trees: str) -> bool:
@@ -173,8 +173,8 @@ def _as_far(store: Store, target: Repository, git: Git, old: str, new: str, *, b
         for path in torn:
             files.remove(os.fsdecode(os.path.join(os.fsencode(target.root), path)))
         now = store.take(target).tree
-    places = _blobs(git, now)
-    missing = _changed(git, old, new).keys() - places.keys()
+    blobs = _blobs(git, now)
+    missing = _changed(git, old, new).keys() - blobs.keys()
     if not missing:
         return now, base
     with store.scratch(target) as scratch:
@@ -187,15 +187,15 @@ def _as_far(store: Store, target: Repository, git: Git, old: str, new: str, *, b
 
 def _torn(git: Git, root: str, now: str, before: str, after: str) -> list[bytes]:
     """Return files that a kill left half written: a prefix of the intended content."""
-    places = _blobs(git, now)
+    blobs = _blobs(git, now)
     torn: list[bytes] = []
     for path, (old, new) in _changed(git, before, after).items():
-        here = places.get(path)
+        here = blobs.get(path)
         if here is None or new is None or here in (old, new) or not here.startswith(_REGULAR):
             continue
-        wanted = git.run("cat-file", "--filters", f"{after}:{os.fsdecode(path)}")
-        held = files.read(os.fsdecode(os.path.join(os.fsencode(root), path)))
-        if len(held) < len(wanted) and wanted.startswith(held):
+        intended = git.run("cat-file", "--filters", f"{after}:{os.fsdecode(path)}")
+        content = files.read(os.fsdecode(os.path.join(os.fsencode(root), path)))
+        if len(content) < len(intended) and intended.startswith(content):
             torn.append(path)
     return torn
 
@@ -214,9 +214,9 @@ def _changed(git: Git, before: str, after: str) -> dict[bytes, tuple[bytes | Non
 
 def _blobs(git: Git, tree: str) -> dict[bytes, bytes]:
     """Return mode and id of each file of a tree."""
-    found: dict[bytes, bytes] = {}
+    blobs: dict[bytes, bytes] = {}
     for line in git.lines("ls-tree", "-r", "-z", "--full-tree", tree):
         head, _, path = line.partition(b"\t")
         mode, _, object_id = head.split(b" ", 2)
-        found[path] = mode + object_id
-    return found
+        blobs[path] = mode + object_id
+    return blobs

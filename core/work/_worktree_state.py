@@ -69,8 +69,8 @@ def look(directory: str, record: WorkRecord) -> WorktreeState:
         return _unknown(f"git cannot read it: {one_line(why, 200)}", f"check {one_line(tree_of(directory))}")
 
 
-def _unknown(trouble: str, advice: str, **found: str) -> WorktreeState:
-    return WorktreeState(WorkState.UNKNOWN, "unknown", trouble, advice, **found)
+def _unknown(trouble: str, advice: str, **fields: str) -> WorktreeState:
+    return WorktreeState(WorkState.UNKNOWN, "unknown", trouble, advice, **fields)
 
 
 def _look(directory: str, record: WorkRecord) -> WorktreeState:
@@ -79,9 +79,9 @@ def _look(directory: str, record: WorkRecord) -> WorktreeState:
     if not os.path.isdir(record.common_dir):
         if not has_tree:
             return WorktreeState(WorkState.GONE, "its repository and its worktree no longer exist")
-        place = one_line(record.common_dir)
+        location = one_line(record.common_dir)
         return _unknown(
-            f"its repository is no longer at {place}: it was moved or removed",
+            f"its repository is no longer at {location}: it was moved or removed",
             f"run this in the moved repository: git worktree repair {one_line(shell_word(tree))}",
         )
     repository = repository_of(record)
@@ -121,18 +121,18 @@ def repository_of(record: WorkRecord) -> Repository:
 def admin_of(common_dir: str, tree: str) -> str:
     """Return a worktree's administrative directory in the repository; empty if git has forgotten it."""
     above = os.path.join(common_dir, "worktrees")
-    wanted = os.path.join(os.path.realpath(os.path.dirname(tree)), os.path.basename(tree), ".git")
+    dot_git = os.path.join(os.path.realpath(os.path.dirname(tree)), os.path.basename(tree), ".git")
     for name in files.names(above):
-        said = os.fsdecode(files.content(os.path.join(above, name, "gitdir"))).rstrip("\n")
-        if said and os.path.join(os.path.realpath(os.path.dirname(said)), ".git") == wanted:
+        pointer = os.fsdecode(files.content(os.path.join(above, name, "gitdir"))).rstrip("\n")
+        if pointer and os.path.join(os.path.realpath(os.path.dirname(pointer)), ".git") == dot_git:
             return os.path.join(above, name)
     return ""
 
 
 def leads_to(tree: str, admin: str) -> bool:
     """Whether a worktree's `.git` is still the file that git wrote: the agent can write there."""
-    said = os.fsdecode(files.content(os.path.join(tree, ".git"))).rstrip("\n")
-    return said.startswith(_DOT_GIT) and os.path.realpath(said.removeprefix(_DOT_GIT)) == os.path.realpath(admin)
+    pointer = os.fsdecode(files.content(os.path.join(tree, ".git"))).rstrip("\n")
+    return pointer.startswith(_DOT_GIT) and os.path.realpath(pointer.removeprefix(_DOT_GIT)) == os.path.realpath(admin)
 
 
 def _without_tree(git: Git, record: WorkRecord, tip: str, elsewhere: str, admin: str) -> WorktreeState:
@@ -146,9 +146,9 @@ def _without_tree(git: Git, record: WorkRecord, tip: str, elsewhere: str, admin:
     return WorktreeState(work, words, trouble, advice, tip, admin)
 
 
-def _checked_out(record: WorkRecord, place: str) -> tuple[str, str]:
+def _checked_out(record: WorkRecord, directory: str) -> tuple[str, str]:
     return (
-        f"its branch {one_line(record.branch, SHOWN)} is checked out in {one_line(place)}",
+        f"its branch {one_line(record.branch, SHOWN)} is checked out in {one_line(directory)}",
         "it stays while the branch is checked out there",
     )
 
@@ -224,14 +224,14 @@ def _committed(git: Git, record: WorkRecord, commit: str) -> tuple[WorkState, st
     """Determine whether a commit, or its changes, are in another branch."""
     if not commit or commit == record.base:
         return WorkState.UNCHANGED, "nothing was changed"
-    others = _others_with(git, record, commit)
-    if others:
-        return WorkState.TAKEN, f"merged into {one_line(others, SHOWN)}"
+    other_reference = _other_reference_with(git, record, commit)
+    if other_reference:
+        return WorkState.TAKEN, f"merged into {one_line(other_reference, SHOWN)}"
     tree = os.fsdecode(git.run("rev-parse", "--verify", f"{commit}^{{tree}}").strip())
     return _of_tree(git, record, tree)
 
 
-def _others_with(git: Git, record: WorkRecord, commit: str) -> str:
+def _other_reference_with(git: Git, record: WorkRecord, commit: str) -> str:
     """Return another branch or tag, not the run's own, that contains a commit; empty for none.
 
     Branches of other runs do not count: they may also be deleted.
@@ -283,7 +283,7 @@ def _is_within(git: Git, tip: str, head: str, record: WorkRecord) -> bool:
     """Whether the branch's commit is in the worktree's checked-out commit, or in another branch."""
     if tip in (record.base, head):
         return True
-    if _others_with(git, record, tip):
+    if _other_reference_with(git, record, tip):
         return True
     count = git.run("rev-list", "--count", "--max-count=1", tip, f"^{head}") if head else b"1"
     return count.strip() == b"0"

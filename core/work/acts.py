@@ -34,7 +34,7 @@ def record(project: paths.Project, kind: ActKind, words: str, data: dict[str, An
     with _changing(project) as acts:
         acts.append(act)
         for old in acts[:-MOST]:
-            files.remove_tree(place(project, old.id))
+            files.remove_tree(undo_directory(project, old.id))
         del acts[:-MOST]
     return act
 
@@ -57,16 +57,16 @@ def note_undo(project: paths.Project, act: Act, undo: Undo | None) -> None:
 def join(project: paths.Project, act_ids: Sequence[str], title: str) -> None:
     """Group several acts, to be undone together as one. Raises OSError."""
     with _changing(project) as acts:
-        acts[:] = [structs.replace(one, part_of=title) if one.id in act_ids else one for one in acts]
+        acts[:] = [structs.replace(act, part_of=title) if act.id in act_ids else act for act in acts]
 
 
 def drop(project: paths.Project, act_id: str) -> bool:
     """Remove an act from the stack, with its files; return whether it was there. Raises OSError."""
     with _changing(project) as acts:
-        left = [one for one in acts if one.id != act_id]
-        was_there = len(left) < len(acts)
-        acts[:] = left
-    files.remove_tree(place(project, act_id))
+        remaining = [act for act in acts if act.id != act_id]
+        was_there = len(remaining) < len(acts)
+        acts[:] = remaining
+    files.remove_tree(undo_directory(project, act_id))
     return was_there
 
 
@@ -74,14 +74,14 @@ def tidy(project: paths.Project) -> None:
     """Drop work discarded more than `KEPT` seconds ago, and remove files of acts that are no longer on the stack: a
     process may be killed while it drops one. Raises OSError.
     """
-    above = os.path.dirname(place(project, "-"))
+    above = os.path.dirname(undo_directory(project, "-"))
     if not os.path.isdir(above):
         return
     oldest = paths.iso_time(time.time() - KEPT)
     with _changing(project) as acts:
         acts[:] = [act for act in acts if act.kind is not ActKind.DISCARD or act.at > oldest]
         for name in set(files.names(above)) - {act.id for act in acts}:
-            files.remove_tree(place(project, name))
+            files.remove_tree(undo_directory(project, name))
 
 
 def expire(project: paths.Project, before: str) -> None:
@@ -96,14 +96,14 @@ def read(project: paths.Project) -> list[Act]:
     return list(_parsed(files.content(file_of(project))))
 
 
-def place(project: paths.Project, act_id: str) -> str:
+def undo_directory(project: paths.Project, act_id: str) -> str:
     """Return the directory for an act's files; it is removed with the act, and created when needed."""
     return os.path.join(paths.works_dir(project), "undo", act_id)
 
 
 def discarded_sizes(project: paths.Project) -> list[int]:
     """Return the sizes in bytes of discarded worktrees that can still be restored."""
-    kept = [place(project, act.id) for act in read(project) if act.kind is ActKind.DISCARD]
+    kept = [undo_directory(project, act.id) for act in read(project) if act.kind is ActKind.DISCARD]
     return [size_of(directory) for directory in kept if os.path.isdir(directory)]
 
 

@@ -138,20 +138,20 @@ def plan(
         return plan.refused(f"{plan.run} is still running", "wait until it finishes, or stop it")
     if tree and tree != source.after and hunks:
         return plan.refused("its files have changed since you reviewed them", "check again")
-    wanted, left, refusal = _chosen_files(source, files, hunks)
+    selected, omissions, refusal = _chosen_files(source, files, hunks)
     if refusal:
         return plan.refused(refusal, "subdeck diff --name-only names its files")
     after = source.after
-    is_whole = len(wanted) == len(source.files) and not hunks
+    is_whole = len(selected) == len(source.files) and not hunks
     if not is_whole:
         with store.scratch(target) as scratch:
-            parts = {file.path: hunks[file.path] for file in wanted if hunks and file.path in hunks}
-            whole = [name for file in wanted if file.path not in parts for name in (file.path, file.old_path) if name]
+            parts = {file.path: hunks[file.path] for file in selected if hunks and file.path in hunks}
+            whole = [name for file in selected if file.path not in parts for name in (file.path, file.old_path) if name]
             after = chosen(scratch, source.before, source.after, whole, parts)
     base, theirs = (after, source.before) if reverse else (source.before, after)
     merge = merged(git, base, now.tree, theirs)
     plan = structs.replace(
-        plan, notes=(*plan.notes, *left), after=source.after,
+        plan, notes=(*plan.notes, *omissions), after=source.after,
         is_whole=is_whole and not reverse and not source.notes and os.path.realpath(target.root) == source.root,
     )  # fmt: skip
     if merge.conflicts:
@@ -174,15 +174,15 @@ def _chosen_files(
     by_name = {file.path: file for file in source.files}
     by_name |= {file.old_path: file for file in source.files if file.old_path}
     names = [*(only or ()), *(hunks or {})] if only is not None or hunks else None
-    found: dict[str, ChangedFile] = {}
+    selected: dict[str, ChangedFile] = {}
     for name in by_name if names is None else names:
         below = [file for file in source.files if file.path.startswith(name.rstrip("/") + "/")]
         if name not in by_name and not below:
             return [], [], f"{source.words} has not changed {one_line(name, 200)}"
-        found |= {file.path: file for file in ([by_name[name]] if name in by_name else below)}
-    submodules = [file for file in found.values() if file.status is FileStatus.SUBMODULE]
-    left = [f"the submodule {one_line(file.path, 200)} is not changed" for file in submodules]
-    return [file for file in found.values() if file not in submodules], left, ""
+        selected |= {file.path: file for file in ([by_name[name]] if name in by_name else below)}
+    submodules = [file for file in selected.values() if file.status is FileStatus.SUBMODULE]
+    omissions = [f"the submodule {one_line(file.path, 200)} is not changed" for file in submodules]
+    return [file for file in selected.values() if file not in submodules], omissions, ""
 
 
 def _conflicting(plan: ApplyPlan) -> ApplyPlan:
@@ -207,7 +207,7 @@ def act(project: paths.Project, plan: ApplyPlan, _message: str = "") -> Act:
     )
     act = acts.record(project, ActKind.APPLY, plan.run, msgspec.to_builtins(data), begun=True)
     try:
-        kept = Store(acts.place(project, act.id))
+        kept = Store(acts.undo_directory(project, act.id))
         bring(store, target, kept, target, (plan.now, plan.wanted))
         store.write(target, plan.now, plan.wanted)
     except GitError as error:
@@ -229,8 +229,8 @@ def undo(project: paths.Project, act: Act) -> TakenBack:
     """Remove applied changes from the files. Raises SubdeckError and OSError."""
     applied = fit(act.data, _Applied)
     target = usable(applied.root)
-    store = Store(acts.place(project, act.id))
-    said = reverse_files(project, store, target, act, applied.now, applied.wanted)
+    store = Store(acts.undo_directory(project, act.id))
+    outcome = reverse_files(project, store, target, act, applied.now, applied.wanted)
     if applied.before is not None:
         applied.before.restore()
-    return TakenBack(said)
+    return TakenBack(outcome)

@@ -169,18 +169,18 @@ def shared_words(recorded: Recorded, changes: Changes, written: Written) -> str:
     Other runs are known by the files they lock; a person by git's state, and by files that the tools of a run without a
     shell have not written.
     """
-    found = (shared_now(recorded), _moved(recorded, written), _strange(recorded, changes, written))
-    return "; ".join(filter(None, found))
+    clauses = (shared_now(recorded), _moved(recorded, written), _strange(recorded, changes, written))
+    return "; ".join(filter(None, clauses))
 
 
 def shared_now(recorded: Recorded) -> str:
     """Name the runs that have been in a run's working tree since it began, including new ones."""
     try:
-        known = presence.others(recorded.run_id, recorded.root)
+        other_runs = presence.others(recorded.run_id, recorded.root)
     except OSError:
         return ""
-    found = [one.words for one in known if one.is_there or one.run_id not in recorded.earlier]
-    return f"other runs there: {_listed(found)}" if found else ""
+    names = [run.words for run in other_runs if run.is_there or run.run_id not in recorded.earlier]
+    return f"other runs there: {_listed(names)}" if names else ""
 
 
 def _moved(recorded: Recorded, written: Written) -> str:
@@ -201,8 +201,8 @@ def _strange(recorded: Recorded, changes: Changes, written: Written) -> str:
     """Name changed files that no tool of the run wrote, if it cannot write otherwise."""
     if written.has_commands or len(changes.named) < changes.files:
         return ""
-    own = {worded(os.fsencode(os.path.relpath(os.path.realpath(path), recorded.root))) for path in written.paths}
-    strange = [one_line(file.path, 80) for file in changes.named if file.path not in own]
+    tool_paths = {worded(os.fsencode(os.path.relpath(os.path.realpath(path), recorded.root))) for path in written.paths}
+    strange = [one_line(file.path, 80) for file in changes.named if file.path not in tool_paths]
     return f"not written by its tools: {_listed(strange)}" if strange else ""
 
 

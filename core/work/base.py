@@ -107,7 +107,7 @@ class _Base(Struct, frozen=True):
     repository: Repository
     commit: str
     uncommitted: int = 0
-    told: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     """What was not copied, in sentences."""
 
 
@@ -141,7 +141,7 @@ def begin(project: paths.Project, metas: Iterable[RunMeta], settings: Settings) 
             )
             _write(project, meta, plan, base.repository, settings)
             branches.setdefault(plan.root, (base.repository, {}))[1][plan.branch] = plan.commit
-            begun[meta.run_id] = replace(meta, worktree=plan, warnings=(*meta.warnings, *base.told))
+            begun[meta.run_id] = replace(meta, worktree=plan, warnings=(*meta.warnings, *base.notes))
         for repository, commits in branches.values():
             in_git.create_branches(repository, commits)
     except GitError as error:
@@ -161,33 +161,33 @@ def _taken(project: paths.Project, plan: WorktreePlan) -> _Base:
     repository = _repository(plan.root)
     submodules = _submodules(repository)
     if plan.from_head:
-        return _Base(repository, plan.commit, told=submodules)
+        return _Base(repository, plan.commit, notes=submodules)
     works = paths.works_dir(project)
     store = Store(os.path.join(works, f".base-{paths.project_key(repository.root)}"), aside=(paths.state_file("work"),))
     snapshot = store.take(repository, into_repository=True)
-    told = (*_left(snapshot), *submodules)
+    notes = (*_notes_on_skipped(snapshot), *submodules)
     head = snapshot.head or repository.head or ""
     if head:
         changed = repository.git.lines("diff-tree", "-r", "-z", "--name-only", "--no-renames", head, snapshot.tree)
         if not changed:
-            return _Base(repository, head, told=told)
+            return _Base(repository, head, notes=notes)
         count, parents = len(changed), [head]
     else:
         count, parents = len(repository.git.lines("ls-tree", "-r", "-z", "--name-only", snapshot.tree)), []
     message = "Snapshot of the files\n\nTaken by subdeck at the launch of runs in worktrees."
-    return _Base(repository, commit(repository.git, snapshot.tree, parents, message), count, told)
+    return _Base(repository, commit(repository.git, snapshot.tree, parents, message), count, notes)
 
 
-def _left(snapshot: Snapshot) -> tuple[str, ...]:
+def _notes_on_skipped(snapshot: Snapshot) -> tuple[str, ...]:
     """Describe the files that were not copied."""
     skipped = snapshot.skipped
-    told = [
-        f"{one.path} is not in the worktree: {one.why}{f' ({size_text(one.size)})' if one.size else ''}"
-        for one in skipped[:MOST_TOLD]
+    notes = [
+        f"{file.path} is not in the worktree: {file.why}{f' ({size_text(file.size)})' if file.size else ''}"
+        for file in skipped[:MOST_TOLD]
     ]
     if len(skipped) > MOST_TOLD:
-        told.append(f"{len(skipped) - MOST_TOLD} more files are not in the worktree")
-    return (*told, *filter(None, (snapshot.note,)))
+        notes.append(f"{len(skipped) - MOST_TOLD} more files are not in the worktree")
+    return (*notes, *filter(None, (snapshot.note,)))
 
 
 def _submodules(repository: Repository) -> tuple[str, ...]:

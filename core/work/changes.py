@@ -164,8 +164,8 @@ def _edited(project: paths.Project, run: RunSnapshot, patch: IO[bytes] | None) -
         return None
     if now.tree == recorded.after or _has_successor(project, run, record.run_id):
         return None
-    known = run.changes or Changes()  # changes to settings are not checked again
-    return replace(now, edited=True, settings=known.settings, ignored=known.ignored)
+    recorded_changes = run.changes or Changes()  # changes to settings are not checked again
+    return replace(now, edited=True, settings=recorded_changes.settings, ignored=recorded_changes.ignored)
 
 
 def _has_successor(project: paths.Project, run: RunSnapshot, owner: str) -> bool:
@@ -204,22 +204,22 @@ def current(recorded: Recorded, directory: str, patch: IO[bytes] | None = None, 
     """
     from .snapshots import LIVE, compare
 
-    place = os.path.join(directory, LIVE)
-    with _alone(place, PATIENCE_S if is_over else 0.0):
+    live_directory = os.path.join(directory, LIVE)
+    with _alone(live_directory, PATIENCE_S if is_over else 0.0):
         try:
-            return compare(recorded, place, lent=store_of(directory), patch=patch)[0]
+            return compare(recorded, live_directory, lent=store_of(directory), patch=patch)[0]
         finally:
             if is_over:
-                for name in files.names(place):
-                    path = os.path.join(place, name)
+                for name in files.names(live_directory):
+                    path = os.path.join(live_directory, name)
                     (files.remove_tree if os.path.isdir(path) else files.remove)(path)
 
 
 @contextmanager
-def _alone(place: str, patience: float) -> Generator[None]:
+def _alone(directory: str, patience: float) -> Generator[None]:
     """Lock the directory of the viewers' git data. Raises OSError if another viewer has it for too long."""
-    files.make_private_directory(place)
-    turn = files.open_directory(place)
+    files.make_private_directory(directory)
+    turn = files.open_directory(directory)
     try:
         if not files.lock_soon(turn, patience):
             raise BlockingIOError("another viewer is already computing it")

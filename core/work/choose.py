@@ -86,8 +86,8 @@ def act(project: paths.Project, plan: ChoicePlan, _message: str = "") -> Act:
     try:
         if plan.applied:
             done.append(APPLY.act(project, plan.applied))
-        for one in plan.discarded:
-            done.append(DISCARD.act(project, one))
+        for loss in plan.discarded:
+            done.append(DISCARD.act(project, loss))
     finally:
         if len(done) > 1:
             acts.join(project, [act.id for act in done], f"choosing {plan.run}")

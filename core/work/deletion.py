@@ -67,9 +67,9 @@ def delete(project: paths.Project, run_ids: Iterable[str], *, for_good: bool = F
 
     Raises RunBusy for a run still in use, and NotNoted if they were moved but the act could not be recorded.
     """
-    wanted = tuple(run_ids)
-    with _remembered(project, () if for_good else wanted) as moved:
-        for run_id in wanted:
+    ids = tuple(run_ids)
+    with _remembered(project, () if for_good else ids) as moved:
+        for run_id in ids:
             moved += _delete(project, run_id)
     return tuple(moved)
 
@@ -79,20 +79,20 @@ def clean(project: paths.Project, run_ids: Iterable[str], *, for_good: bool) -> 
 
     Raises NotNoted if they were moved but the act could not be recorded.
     """
-    left: list[tuple[str, str]] = []
-    wanted = tuple(run_ids)
-    with _remembered(project, () if for_good else wanted[::-1]) as moved:  # the cursor goes to the newest
-        for run_id in wanted:
+    remaining: list[tuple[str, str]] = []
+    ids = tuple(run_ids)
+    with _remembered(project, () if for_good else ids[::-1]) as moved:  # the cursor goes to the newest
+        for run_id in ids:
             try:
                 check_own(project, run_id)
                 gone = _delete(project, run_id)
             except SubdeckError as error:
-                left.append((run_id, error.what))
+                remaining.append((run_id, error.what))
                 continue
             moved += gone
             if for_good:
                 purge(project, gone)
-    return Cleaned(tuple(moved), tuple(left))
+    return Cleaned(tuple(moved), tuple(remaining))
 
 
 def read_stock(project: paths.Project) -> Stock:
@@ -110,7 +110,7 @@ def read_stock(project: paths.Project) -> Stock:
         stock,
         runs=tuple(map(whole, stock.runs)),
         trash=tuple(map(whole, stock.trash)),
-        unmerged=frozenset(found.run_id for found in unmerged(project, ended)),
+        unmerged=frozenset(run.run_id for run in unmerged(project, ended)),
         worktrees=len(trees),
         worktrees_size=sum(trees),
         discarded=len(discarded),
@@ -120,12 +120,12 @@ def read_stock(project: paths.Project) -> Stock:
 
 def unmerged(project: paths.Project, run_ids: Iterable[str]) -> tuple[Unmerged, ...]:
     """Return the runs whose work is, or may be, only in their worktrees."""
-    found: list[Unmerged] = []
+    runs: list[Unmerged] = []
     for run_id in filter(paths.is_run_id, run_ids):
         worktree = of_run(project, run_id)
         if worktree is not None and not worktree.state.is_safe and _is_own(project, run_id):
-            found.append(Unmerged(run_id, worktree))
-    return tuple(found)
+            runs.append(Unmerged(run_id, worktree))
+    return tuple(runs)
 
 
 def _is_own(project: paths.Project, run_id: str) -> bool:
@@ -140,8 +140,8 @@ def apply_retention(project: paths.Project, rule: Retention, now: float) -> tupl
     """
     stock = read_stock(project)
     selection = trash.choose(stock, rule, now, needed=stock.unreported)
-    own = (run_id for run_id in selection.run_ids if not artifacts.is_newer(project.run_dir(run_id)))
-    return selection, clean(project, own, for_good=False)
+    run_ids = (run_id for run_id in selection.run_ids if not artifacts.is_newer(project.run_dir(run_id)))
+    return selection, clean(project, run_ids, for_good=False)
 
 
 def restore(project: paths.Project, run_ids: Iterable[str]) -> tuple[str, ...]:

@@ -107,15 +107,15 @@ def act(project: paths.Project, plan: DiscardPlan, _message: str = "") -> Act:
         raise SubdeckError("its branch has moved", where=plan.directory, hint="check again")
     data = _Discarded(plan.directory, record, plan.tip)
     act = acts.record(project, ActKind.DISCARD, plan.run, msgspec.to_builtins(data), begun=True)
-    place = acts.place(project, act.id)
-    files.make_private_directory(place)
+    act_directory = acts.undo_directory(project, act.id)
+    files.make_private_directory(act_directory)
     try:
-        files.write_whole(os.path.join(place, _PACK), _packed(worktree), durable=True)
+        files.write_whole(os.path.join(act_directory, _PACK), _packed(worktree), durable=True)
         if os.path.lexists(worktree.path):
-            files.rename(worktree.path, tree_of(place))
+            files.rename(worktree.path, tree_of(act_directory))
         remove(worktree)
     except (SubdeckError, OSError):
-        _bring_back(project, data, place)
+        _bring_back(project, data, act_directory)
         acts.drop(project, act.id)
         raise
     gone = read_record(plan.directory) or record
@@ -127,26 +127,28 @@ def act(project: paths.Project, plan: DiscardPlan, _message: str = "") -> Act:
 def _packed(worktree: Worktree) -> bytes:
     """Return a pack of the commits that may exist nowhere else."""
     record, tip = worktree.record, worktree.state.tip
-    wanted = [record.base, *([tip] if tip else []), *([f"^{record.head}"] if record.head else [])]
+    revisions = [record.base, *([tip] if tip else []), *([f"^{record.head}"] if record.head else [])]
     git = Git(record.common_dir)
     admin = worktree.state.admin
     head = os.fsdecode(files.content(os.path.join(admin, "HEAD"))).strip() if admin else ""
     if len(head) == len(record.base) and not head.startswith("ref:"):
-        wanted.insert(0, head)  # commits that are on no branch
-    return git.run("pack-objects", "--revs", "--stdout", "--quiet", input="".join(f"{w}\n" for w in wanted).encode())
+        revisions.insert(0, head)  # commits that are on no branch
+    return git.run(
+        "pack-objects", "--revs", "--stdout", "--quiet", input="".join(f"{name}\n" for name in revisions).encode()
+    )
 
 
 def undo(project: paths.Project, act: Act) -> TakenBack:
     """Restore the branch, with the worktree if there was one. Raises SubdeckError and OSError."""
     data = fit(act.data, _Discarded)
-    _bring_back(project, data, acts.place(project, act.id))
+    _bring_back(project, data, acts.undo_directory(project, act.id))
     what = "the branch" if data.record.away else "the worktree and the branch"
     return TakenBack(f"restored {what} {one_line(data.record.branch, 80)}")
 
 
-def _bring_back(project: paths.Project, data: _Discarded, place: str) -> None:
+def _bring_back(project: paths.Project, data: _Discarded, act_directory: str) -> None:
     record, tree = data.record, tree_of(data.directory)
-    kept = tree_of(place)
+    kept = tree_of(act_directory)
     if os.path.lexists(kept) and os.path.lexists(tree):
         raise SubdeckError("something else is already in its place", where=tree, hint="move it away first")
     if not os.path.isdir(record.common_dir):
@@ -154,7 +156,7 @@ def _bring_back(project: paths.Project, data: _Discarded, place: str) -> None:
         raise SubdeckError(f"its repository is no longer at {one_line(record.common_dir)}", where=kept, hint=hint)
     git = Git(record.common_dir)
     try:
-        if packed := files.content(os.path.join(place, _PACK)):
+        if packed := files.content(os.path.join(act_directory, _PACK)):
             git.run("unpack-objects", "-q", input=packed)
         name = f"refs/heads/{record.branch}"
         if data.tip and git.ask("rev-parse", "--verify", "--quiet", name).code:

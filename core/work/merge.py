@@ -150,9 +150,9 @@ def plan(project: paths.Project, run: RunSnapshot, *, pick: bool = False) -> Mer
 def _in_the_way(git: Git, target: Repository, plan: MergePlan, now: str) -> str:
     """Describe the user's files that would be overwritten; empty for none. git would also refuse, but later."""
     names = ("diff-tree", "-r", "-z", "--name-only", "--no-renames")
-    own = set(git.lines(*names, plan.head, now, "--"))
+    uncommitted = set(git.lines(*names, plan.head, now, "--"))
     touched = set(git.lines(*names, plan.head, plan.tree, "--"))
-    if both := sorted(own & touched):
+    if both := sorted(uncommitted & touched):
         return f"you have uncommitted changes in the same files: {_named(both, NAMED)}"
     try:
         check_room(git, target.root, now, plan.tree)
@@ -207,8 +207,8 @@ def act(project: paths.Project, plan: MergePlan, message: str = "") -> Act:
     store.give(target, [*trees, f"^{plan.head}"])
     parents = [plan.head]
     if plan.second:
-        own = commit(target.git, plan.second, [plan.second_parent], words) if plan.second_parent else plan.second
-        parents.append(own)
+        second = commit(target.git, plan.second, [plan.second_parent], words) if plan.second_parent else plan.second
+        parents.append(second)
     new = commit(target.git, plan.tree, parents, words)
     record = read_record(plan.directory)
     before = TakenBefore.of(plan.directory, record) if record else None
@@ -252,21 +252,21 @@ def undo(project: paths.Project, act: Act) -> TakenBack:
     if not is_back:
         _check_branch(target, act, done)
     check_free(target)
-    store = Store(acts.place(project, act.id))
+    store = Store(acts.undo_directory(project, act.id))
     _check_uncommitted(store, target, act, done)
-    said = reverse_files(project, store, target, act, f"{done.head}^{{tree}}", f"{done.commit}^{{tree}}")
+    outcome = reverse_files(project, store, target, act, f"{done.head}^{{tree}}", f"{done.commit}^{{tree}}")
     try:
         target.git.run("read-tree", "-i", "-m", "--no-recurse-submodules", done.commit, done.head)
         target.git.ask("update-index", "-q", "--refresh")
         if not is_back:
             target.git.run("update-ref", "-m", "subdeck: undo", f"refs/heads/{done.branch}", done.head, done.commit)
-            said = f"undid {act.title}: {branch} is at {done.head[:12]} again"
+            outcome = f"undid {act.title}: {branch} is at {done.head[:12]} again"
     except GitError as error:
         what = f"{act.title} was not fully undone: {one_line(error.what, 300)}"
         raise SubdeckError(what, where=done.root, hint=then_undo(error)) from error
     if done.before is not None:
         done.before.restore()
-    return TakenBack(said)
+    return TakenBack(outcome)
 
 
 def _check_branch(target: Repository, act: Act, done: _Merged) -> None:

@@ -76,7 +76,7 @@ class Act(Struct, frozen=True, rename="camel", omit_defaults=True):
 
 
 class TakenBack(Struct, frozen=True):
-    said: str
+    outcome: str
     """The outcome for a person: `restored 3 runs`."""
     run_ids: tuple[str, ...] = ()
     """Restored runs."""
@@ -158,7 +158,9 @@ def _file_line(file: ChangedFile) -> str:
 
 def listed(conflicts: Sequence[Conflict]) -> str:
     """Name the first conflicts, and the number of the others."""
-    names = ", ".join(f"{one_line(one.path, 200)} ({one_line(one.why, 120)})" for one in conflicts[:NAMED])
+    names = ", ".join(
+        f"{one_line(conflict.path, 200)} ({one_line(conflict.why, 120)})" for conflict in conflicts[:NAMED]
+    )
     return f"{names}, and {len(conflicts) - NAMED} more" if len(conflicts) > NAMED else names
 
 
@@ -174,7 +176,7 @@ class ConflictDocument(Struct, frozen=True):
 
 def conflicts_of(plan: Plan) -> tuple[ConflictDocument, ...]:
     """Return the conflicts of a plan for a JSON document."""
-    return tuple(ConflictDocument(one.path, one.kind, one.why) for one in plan.conflicts)
+    return tuple(ConflictDocument(conflict.path, conflict.kind, conflict.why) for conflict in plan.conflicts)
 
 
 # --- the table -------------------------------------------------------------------------------------------------------
@@ -235,9 +237,9 @@ class Operation(Struct, frozen=True, kw_only=True, eq=False):
     """Whether the command takes the message of a commit."""
     question: str = ""
     """Question on the command line; may be empty."""
-    said: str = ""
+    outcome: str = ""
     """Its message afterwards."""
-    unsaid: str = ""
+    declined: str = ""
     """Its message after a no."""
 
     def plan(self, project: paths.Project, run: RunSnapshot, /, **options: Any) -> Plan:
@@ -289,8 +291,8 @@ APPLY = Operation(
     ),
     command="apply",
     question="Apply?",
-    said="applied; subdeck undo reverts it",
-    unsaid="nothing was applied",
+    outcome="applied; subdeck undo reverts it",
+    declined="nothing was applied",
 )
 MERGE = Operation(
     kind=ActKind.MERGE,
@@ -309,8 +311,8 @@ MERGE = Operation(
     command="merge",
     takes_message=True,
     question="Merge?",
-    said="merged; subdeck undo reverts it",
-    unsaid="nothing was done",
+    outcome="merged; subdeck undo reverts it",
+    declined="nothing was done",
 )
 SQUASH = replace(
     MERGE,
@@ -326,7 +328,7 @@ SQUASH = replace(
     option="--squash",
     option_help="Make one new commit without the run's own commits.",
     question="Squash?",
-    said="squashed; subdeck undo reverts it",
+    outcome="squashed; subdeck undo reverts it",
 )
 COMMIT = Operation(
     kind=ActKind.COMMIT,
@@ -343,15 +345,15 @@ COMMIT = Operation(
     option_help="Only commit the uncommitted changes, on the run's own branch.",
     takes_message=True,
     question="Commit?",
-    said="committed; subdeck undo reverts it",
-    unsaid="nothing was done",
+    outcome="committed; subdeck undo reverts it",
+    declined="nothing was done",
 )
 SAVE = Operation(
     kind=ActKind.KEEP,
     module="save",
     doing="saving",
     command="apply",
-    said="saved as branch {}; subdeck undo removes it",
+    outcome="saved as branch {}; subdeck undo removes it",
 )
 DISCARD = Operation(
     kind=ActKind.DISCARD,
@@ -370,8 +372,8 @@ DISCARD = Operation(
     is_harmless=False,
     command="discard",
     question="Discard?",
-    said="discarded; subdeck undo restores it",
-    unsaid="nothing was discarded",
+    outcome="discarded; subdeck undo restores it",
+    declined="nothing was discarded",
 )
 CHOOSE = Operation(
     module="choose",
@@ -384,5 +386,5 @@ _DELETE_RUNS = Operation(kind=ActKind.DELETE_RUNS, module="deletion", doing="del
 _DELETE_PRESET = replace(_DELETE_RUNS, kind=ActKind.DELETE_PRESET)
 
 OPERATIONS = (APPLY, MERGE, SQUASH, COMMIT, SAVE, DISCARD, CHOOSE, _DELETE_RUNS, _DELETE_PRESET)
-BY_KIND = {one.kind: one for one in OPERATIONS if one.kind is not None}
+BY_KIND = {operation.kind: operation for operation in OPERATIONS if operation.kind is not None}
 """Operations for undo. Deletions are planned elsewhere."""

@@ -49,18 +49,18 @@ def others(run_id: str, root: str) -> list[Present]:
     Raises OSError.
     """
     with _alone() as directory:
-        known = list(_known(directory))
-        _sweep(directory, known)
-    return [one for where, one in known if where == root and one.run_id != run_id]
+        runs = list(_runs_with_roots(directory))
+        _sweep(directory, runs)
+    return [run for its_root, run in runs if its_root == root and run.run_id != run_id]
 
 
 def leave(run_id: str, root: str) -> None:
     """Remove a run's file unless others are at work in its working tree. Raises OSError."""
     with _alone() as directory:
-        known = [(where, one) for where, one in _known(directory) if one.run_id != run_id]
-        if not any(where == root and one.is_there for where, one in known):
+        runs = [(its_root, run) for its_root, run in _runs_with_roots(directory) if run.run_id != run_id]
+        if not any(its_root == root and run.is_there for its_root, run in runs):
             files.remove(os.path.join(directory, run_id))
-        _sweep(directory, known)
+        _sweep(directory, runs)
 
 
 def sweep() -> None:
@@ -68,7 +68,7 @@ def sweep() -> None:
     if not os.path.isdir(_directory()):
         return
     with _alone() as directory:
-        _sweep(directory, list(_known(directory)))
+        _sweep(directory, list(_runs_with_roots(directory)))
 
 
 def _directory() -> str:
@@ -88,7 +88,7 @@ def _alone() -> Generator[str]:
         os.close(turn)
 
 
-def _known(directory: str) -> Iterator[tuple[str, Present]]:
+def _runs_with_roots(directory: str) -> Iterator[tuple[str, Present]]:
     """Yield each run that has a file, with the root of its working tree."""
     for name in filter(paths.is_run_id, files.names(directory)):
         try:
@@ -102,9 +102,9 @@ def _known(directory: str) -> Iterator[tuple[str, Present]]:
             os.close(descriptor)
 
 
-def _sweep(directory: str, known: list[tuple[str, Present]]) -> None:
+def _sweep(directory: str, runs: list[tuple[str, Present]]) -> None:
     """Remove the files of ended runs in trees without a running one."""
-    busy = {root for root, one in known if one.is_there}
-    for root, one in known:
+    busy = {root for root, run in runs if run.is_there}
+    for root, run in runs:
         if root not in busy:
-            files.remove(os.path.join(directory, one.run_id))
+            files.remove(os.path.join(directory, run.run_id))

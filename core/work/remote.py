@@ -20,7 +20,7 @@ from msgspec.structs import replace
 
 from .. import paths
 from ..errors import LaunchError, SubdeckError
-from ..git.configuration import Entry
+from ..git.configuration import ConfigEntry
 from ..git.merges import commit
 from ..git.packs import Intake, carrier_content, has_commit, result_content, write_commit
 from ..git.program import Git, GitError
@@ -65,7 +65,7 @@ class _Taken(Struct, frozen=True):
     tree: str
     carrier: str
     base: str
-    told: tuple[str, ...]
+    notes: tuple[str, ...]
     """What is not sent, in sentences."""
 
 
@@ -88,11 +88,11 @@ def take(project: paths.Project, metas: Iterable[RunMeta], sparse: Sequence[str]
             repository = sendable(meta.cwd)
             if repository.root not in taken:
                 taken[repository.root] = _taken(project, repository)
-            one = taken[repository.root]
-            _write(project, meta, one, repository.prefix, sparse)
+            state = taken[repository.root]
+            _write(project, meta, state, repository.prefix, sparse)
             lines = references.setdefault(repository.root, (repository, []))[1]
-            lines.append(f"update {OWN_REFS}/{meta.run_id} {one.base}\n")
-            begun[meta.run_id] = replace(meta, warnings=(*meta.warnings, *one.told))
+            lines.append(f"update {OWN_REFS}/{meta.run_id} {state.base}\n")
+            begun[meta.run_id] = replace(meta, warnings=(*meta.warnings, *state.notes))
         for repository, lines in references.values():
             repository.git.run("update-ref", "--stdin", input="".join(lines).encode())
     except GitError as error:
@@ -130,7 +130,7 @@ def sendable(directory: str) -> Repository:
     return repository
 
 
-def _says_partial(entry: Entry) -> bool:
+def _says_partial(entry: ConfigEntry) -> bool:
     """Whether a setting marks a partial clone; only old versions write the first one."""
     is_remotes = entry.key.startswith("remote.") and entry.key.endswith(".promisor")
     return entry.key == "extensions.partialclone" or (is_remotes and entry.value.lower() not in _FALSE)
@@ -149,25 +149,27 @@ def _taken(project: paths.Project, repository: Repository) -> _Taken:
         message = "Snapshot of the files\n\nTaken by subdeck at the launch of runs on other machines."
         base = commit(git, snapshot.tree, [head], message)
     _remember(works, repository, carrier)
-    told = [
-        f"{one.path} is not on the host: {one.why}{f' ({size_text(one.size)})' if one.size else ''}"
-        for one in snapshot.skipped[:MOST_TOLD]
+    notes = [
+        f"{file.path} is not on the host: {file.why}{f' ({size_text(file.size)})' if file.size else ''}"
+        for file in snapshot.skipped[:MOST_TOLD]
     ]
     if len(snapshot.skipped) > MOST_TOLD:
-        told.append(f"{len(snapshot.skipped) - MOST_TOLD} more files are not on the host")
-    return _Taken(repository, snapshot.tree, carrier, base, (*told, *filter(None, (snapshot.note,)), *_odd(repository)))
+        notes.append(f"{len(snapshot.skipped) - MOST_TOLD} more files are not on the host")
+    return _Taken(
+        repository, snapshot.tree, carrier, base, (*notes, *filter(None, (snapshot.note,)), *_odd(repository))
+    )
 
 
 def _odd(repository: Repository) -> list[str]:
     """Describe what differs on a host from the local repository."""
-    told: list[str] = []
+    notes: list[str] = []
     if os.path.lexists(os.path.join(repository.root, ".gitmodules")):
-        told.append("its submodules are empty on the host")
+        notes.append("its submodules are empty on the host")
     if b"filter=" in files.content(os.path.join(repository.root, ".gitattributes")):
         names = {e.key.split(".")[1] for e in repository.git.configured() if e.key.startswith("filter.")}
         filters = f" ({one_line(', '.join(sorted(names)), 80)})" if names else ""
-        told.append(f"filtered files{filters} are on the host as git stores them")
-    return told
+        notes.append(f"filtered files{filters} are on the host as git stores them")
+    return notes
 
 
 def _write(project: paths.Project, meta: RunMeta, taken: _Taken, prefix: str, sparse: Sequence[str]) -> None:
@@ -193,12 +195,12 @@ def _write(project: paths.Project, meta: RunMeta, taken: _Taken, prefix: str, sp
 
 def _remember(works: str, repository: Repository, carrier: str) -> None:
     """Keep this snapshot and earlier ones as a basis for the next difference. Raises GitError and OSError."""
-    known = carriers(works, repository.common_dir)
-    if known[:1] == (carrier,):
+    earlier = carriers(works, repository.common_dir)
+    if earlier[:1] == (carrier,):
         return
-    kept = tuple(dict.fromkeys([carrier, *known]))
+    kept = tuple(dict.fromkeys([carrier, *earlier]))
     lines = [f"update {CARRIERS}/{carrier} {carrier}\n"]
-    lines += [f"delete {CARRIERS}/{one}\n" for one in kept[MOST_CARRIERS:]]
+    lines += [f"delete {CARRIERS}/{old_carrier}\n" for old_carrier in kept[MOST_CARRIERS:]]
     repository.git.run("update-ref", "--stdin", input="".join(lines).encode())
     files.write_whole(_sent_file(works, repository.common_dir), msgspec.json.encode(kept[:MOST_CARRIERS]))
 
@@ -310,26 +312,26 @@ def _away(project: paths.Project, meta: RunMeta) -> Away:
 def _branch(repository: Repository, away: Away, tree: str, message: str) -> str:
     """Create the branch with its one commit; return its name. Raises GitError."""
     for name in (away.branch, *(f"{away.branch}-{number}" for number in range(2, _NAMES))):
-        found = branch_of(repository, name)
-        if found is None:
+        existing = branch_of(repository, name)
+        if existing is None:
             new = commit(repository.git, tree, [away.base], message)
             create_branches(repository, {name: new})
             return name
-        if _is_of(repository, found.commit, tree, away.base):
+        if _is_of(repository, existing.commit, tree, away.base):
             return name
     raise GitError(f"the branch {away.branch} already exists", where=repository.root)
 
 
 def _is_of(repository: Repository, commit_id: str, tree: str, base: str) -> bool:
     """Whether a commit has this work, from a relay that was killed before it reported so."""
-    said = os.fsdecode(repository.git.run("log", "-1", "--format=%T %P", commit_id, "--")).split()
-    return said == [tree, base]
+    fields = os.fsdecode(repository.git.run("log", "-1", "--format=%T %P", commit_id, "--")).split()
+    return fields == [tree, base]
 
 
 def _noted(project: paths.Project, meta: RunMeta, away: Away, host: str, name: str) -> Back:
     directory = paths.work_dir(project, meta.run_id)
-    known = read_record(directory)
-    if known is None or known.branch != name:
+    existing = read_record(directory)
+    if existing is None or existing.branch != name:
         record = WorkRecord(
             run_id=meta.run_id,
             project=project.root,

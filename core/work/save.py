@@ -116,14 +116,16 @@ def undo(_project: paths.Project, act: Act) -> TakenBack:
     """Remove a saved branch if it is unchanged. Raises SubdeckError."""
     kept = fit(act.data, _Kept)
     target = usable(kept.root)
-    found = next((one for one in branches(target, kept.name.rpartition("/")[0]) if one.name == kept.name), None)
-    tip = found.commit if found else branch_tip(target, kept.name)
+    existing = next(
+        (branch for branch in branches(target, kept.name.rpartition("/")[0]) if branch.name == kept.name), None
+    )
+    tip = existing.commit if existing else branch_tip(target, kept.name)
     if tip and tip != kept.commit:
         what = f"cannot undo {act.title}: the branch {one_line(kept.name, 80)} has new commits"
         raise SubdeckError(what, where=target.root, hint="git branch -D in a shell deletes it")
-    for one in listed(target):
-        if tip and one.branch == kept.name:
-            what = f"cannot undo {act.title}: the branch is checked out in {worded(os.fsencode(one.path))}"
+    for worktree in listed(target):
+        if tip and worktree.branch == kept.name:
+            what = f"cannot undo {act.title}: the branch is checked out in {worded(os.fsencode(worktree.path))}"
             raise SubdeckError(what, where=target.root, hint="switch to another branch there first")
     if tip:
         target.git.run("update-ref", "-d", f"refs/heads/{kept.name}", tip)

@@ -60,7 +60,7 @@ def _before(meta: RunMeta, directory: str, root: str) -> Recorded:
     snapshot = None if made else store.take(repository)
     if made:
         store.begin(repository, index_of(directory))
-    known = presence.others(meta.run_id, root)
+    other_runs = presence.others(meta.run_id, root)
     recorded = Recorded(
         run_id=meta.run_id,
         root=repository.root,
@@ -70,8 +70,8 @@ def _before(meta: RunMeta, directory: str, root: str) -> Recorded:
         head=repository.head or "",
         branch=repository.branch or "",
         left_out=_left_out(snapshot) if snapshot else {},
-        others=tuple(one.run_id for one in known if one.is_there),
-        earlier=tuple(one.run_id for one in known if not one.is_there),
+        others=tuple(run.run_id for run in other_runs if run.is_there),
+        earlier=tuple(run.run_id for run in other_runs if not run.is_there),
         git_dir=repository.git_dir,
         reading=store.reading,
     )
@@ -208,8 +208,8 @@ def summed(named: Iterable[ChangedFile], tree: str = "") -> Changes:
 
 def _left_out(snapshot: Snapshot) -> dict[str, Large]:
     return {
-        one.path: Large(one.size or None, one.mtime_ns or None, one.why, one.ctime_ns or None)
-        for one in snapshot.skipped
+        file.path: Large(file.size or None, file.mtime_ns or None, file.why, file.ctime_ns or None)
+        for file in snapshot.skipped
     }
 
 

@@ -204,10 +204,10 @@ def _as_recorded_from(
         bring(taken, origin, store, target, (after,))
         if run.has_ended:
             notes.append("the run was lost: all changes in its directory since its start count as its own")
-    known = [tree for tree in (recorded.before, recorded.after) if tree]
+    trees = [tree for tree in (recorded.before, recorded.after) if tree]
     if os.path.isdir(kept.objects):
-        bring(kept, usable(recorded.root), store, target, known)
-    notes += _others(run)
+        bring(kept, usable(recorded.root), store, target, trees)
+    notes += _notes_on_others(run)
     return Source(
         run_id=run.run_id,
         words=words_of(run),
@@ -256,18 +256,18 @@ def _of_patch(run: RunSnapshot, directory: str, store: Store, target: Repository
         before=before,
         after=after,
         files=changed_files(store.git(target), before, after),
-        notes=("the recorded changes no longer exist: using its patch", *_others(run)),
+        notes=("the recorded changes no longer exist: using its patch", *_notes_on_others(run)),
     )
 
 
-def _others(run: RunSnapshot) -> list[str]:
+def _notes_on_others(run: RunSnapshot) -> list[str]:
     shared = run.changes.shared if run.changes else ""
     return [f"other runs changed files in that directory: {one_line(shared, 200)}"] if shared else []
 
 
 def _left_out(skipped: tuple[Skipped, ...]) -> list[str]:
     """Name the files of a worktree that cannot be applied, as no tree has them."""
-    return [f"{one_line(one.path, 200)} is not included: {one_line(one.why, 120)}" for one in skipped[:5]]
+    return [f"{one_line(file.path, 200)} is not included: {one_line(file.why, 120)}" for file in skipped[:5]]
 
 
 def bring(
@@ -283,9 +283,9 @@ def bring(
 
     Raises GitError and OSError.
     """
-    wanted = "".join(f"{tree}\n" for tree in (*trees, *([f"^{base}"] if base else [])))
+    revisions = "".join(f"{tree}\n" for tree in (*trees, *([f"^{base}"] if base else [])))
     packed = origin.git(repository).run(
-        "pack-objects", "--revs", "--stdout", "--local", "--quiet", input=wanted.encode()
+        "pack-objects", "--revs", "--stdout", "--local", "--quiet", input=revisions.encode()
     )
     unpack(store.git(target), packed)
 

@@ -53,7 +53,7 @@ def make(directory: str, log: str) -> Made:
     try:
         notes = _made(directory, record, making)
         if making.setup:
-            notes.append(_set_up(_place(tree_of(directory), record), record, making, log))
+            notes.append(_set_up(_directory_in(tree_of(directory), record), record, making, log))
             notes.append(_begin_after_setup(directory, record))
     except SubdeckError as error:
         return Made(str(error))
@@ -80,17 +80,17 @@ def _made(directory: str, record: WorkRecord, making: Making) -> list[str]:
     finally:
         os.close(lock)
     in_git.check_out(tree, patience=MAKING_S)
-    place = _place(tree, record)
-    if os.path.realpath(place) != _place(os.path.realpath(tree), record):
-        raise SubdeckError("the run's directory is a link out of the worktree", where=place)
-    os.makedirs(place, exist_ok=True)
+    working_directory = _directory_in(tree, record)
+    if os.path.realpath(working_directory) != _directory_in(os.path.realpath(tree), record):
+        raise SubdeckError("the run's directory is a link out of the worktree", where=working_directory)
+    os.makedirs(working_directory, exist_ok=True)
     notes = [f"its worktree is ready: {record.branch}, {time.monotonic() - began:.1f} s"]
     if making.copy or making.link:
         notes += _along(record.root, tree, making)
     return notes
 
 
-def _place(root: str, record: WorkRecord) -> str:
+def _directory_in(root: str, record: WorkRecord) -> str:
     """Return the run's directory, or that of the launch, below a root."""
     return os.path.join(root, record.prefix) if record.prefix else root
 
@@ -104,20 +104,20 @@ def _along(root: str, tree: str, making: Making) -> list[str]:
 
 
 def _words(copied: Copied, seconds: float) -> list[str]:
-    said: list[str] = []
+    notes: list[str] = []
     if copied.names:
         count = "1 file" if copied.files == 1 else f"{copied.files:,} files"
         how = ", sharing their blocks" if copied.is_shared else ""
         listed = ", ".join(one_line(name, 60) for name in copied.names[:5])
         more = f" and {len(copied.names) - 5} more" if len(copied.names) > 5 else ""
-        said.append(f"copied {listed}{more}: {count}, {size_text(copied.size)}{how}, {seconds:.1f} s")
+        notes.append(f"copied {listed}{more}: {count}, {size_text(copied.size)}{how}, {seconds:.1f} s")
     if copied.linked:
         listed = ", ".join(one_line(name, 60) for name in copied.linked[:5])
-        said.append(f"linked {listed}: writes there change the project's own files")
-    return said
+        notes.append(f"linked {listed}: writes there change the project's own files")
+    return notes
 
 
-def _set_up(place: str, record: WorkRecord, making: Making, log: str) -> str:
+def _set_up(working_directory: str, record: WorkRecord, making: Making, log: str) -> str:
     """Run the setup command. On failure raise SubdeckError with the end of its output."""
     command = one_line(" ".join(making.setup), 80)
     began = time.monotonic()
@@ -126,8 +126,8 @@ def _set_up(place: str, record: WorkRecord, making: Making, log: str) -> str:
         try:
             process = subprocess.Popen(
                 making.setup,
-                cwd=place,
-                env=for_command(place, {"SUBDECK_ORIGIN": _place(record.root, record)}),
+                cwd=working_directory,
+                env=for_command(working_directory, {"SUBDECK_ORIGIN": _directory_in(record.root, record)}),
                 stdin=subprocess.DEVNULL,
                 stdout=descriptor,
                 stderr=descriptor,
@@ -147,7 +147,7 @@ def _set_up(place: str, record: WorkRecord, making: Making, log: str) -> str:
         os.close(descriptor)
     if code:
         how = f"exited with code {code}" if code > 0 else f"was killed by signal {-code}"
-        raise SubdeckError(f"the setup command {how}{_said(log)}", where=command)
+        raise SubdeckError(f"the setup command {how}{_end_of_log(log)}", where=command)
     return f"the setup command finished: {command}, {time.monotonic() - began:.1f} s"
 
 
@@ -175,12 +175,12 @@ def _begin_after_setup(directory: str, record: WorkRecord) -> str:
 
 def _end_of(descriptor: int) -> str:
     size = os.fstat(descriptor).st_size
-    said = os.pread(descriptor, 4 * MOST_SAID, max(0, size - 4 * MOST_SAID))
-    text = plain(said.decode("utf-8", "replace")).strip()[-MOST_SAID:]
+    output = os.pread(descriptor, 4 * MOST_SAID, max(0, size - 4 * MOST_SAID))
+    text = plain(output.decode("utf-8", "replace")).strip()[-MOST_SAID:]
     return f":\n{text}" if text else ""
 
 
-def _said(log: str) -> str:
+def _end_of_log(log: str) -> str:
     descriptor, _ = files.open_regular(log)
     try:
         return _end_of(descriptor)
@@ -207,7 +207,7 @@ def _forget(record: WorkRecord, tree: str) -> None:
     repository = find(record.root)
     if repository is None or repository.trouble:
         raise SubdeckError("cannot use its repository", where=record.root)
-    if any(os.path.realpath(one.path) == os.path.realpath(tree) for one in in_git.listed(repository)):
+    if any(os.path.realpath(worktree.path) == os.path.realpath(tree) for worktree in in_git.listed(repository)):
         in_git.remove(repository, tree)
     files.remove_tree(tree)
     if os.path.lexists(tree):
@@ -255,14 +255,14 @@ class Copying:
         for name in linked:
             self._try(name, self._link)
         for name in copied:
-            if not any(name == one or name.startswith(f"{one}/") for one in linked):
+            if not any(name == linked_name or name.startswith(f"{linked_name}/") for linked_name in linked):
                 self._try(name, self._copy)
         return self._copied
 
     def _ignored(self) -> list[str]:
         """Return the files that git ignores, and the directories ignored as a whole."""
-        found = Git(self._root).lines("ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z")
-        names = (os.fsdecode(name).rstrip("/") for name in found)
+        lines = Git(self._root).lines("ls-files", "--others", "--ignored", "--exclude-standard", "--directory", "-z")
+        names = (os.fsdecode(name).rstrip("/") for name in lines)
         return [name for name in names if name != ".pi" and not name.startswith(".pi/")]  # runs belong to one place
 
     def _try(self, name: str, bring: Callable[[str, str], None]) -> None:
@@ -321,7 +321,7 @@ class Copying:
             return
         try:
             if stat.S_ISLNK(status.st_mode):
-                os.symlink(self._own(os.readlink(source)), target)
+                os.symlink(self._link_target(os.readlink(source)), target)
             elif stat.S_ISREG(status.st_mode):
                 self._file(source, target, status)
             elif stat.S_ISDIR(status.st_mode):
@@ -335,7 +335,7 @@ class Copying:
         except OSError as error:
             self._trouble(os.path.relpath(source, self._root), error.strerror or str(error))
 
-    def _own(self, leads_to: str) -> str:
+    def _link_target(self, leads_to: str) -> str:
         """Return the target of a copied link: inside the copy if it is an absolute path to the project's files."""
         return self._tree + leads_to[len(self._root) :] if f"{leads_to}/".startswith(f"{self._root}/") else leads_to
 
@@ -382,16 +382,16 @@ class Copying:
 def _matching(ignored: list[str], patterns: Iterable[str], root: str) -> Iterator[str]:
     """Yield the ignored names that a list selects: a name without a slash anywhere, or a path from the root."""
     for pattern in patterns:
-        wanted = os.path.normpath(pattern).strip("/")
-        if not wanted or wanted.split("/")[0] in (os.curdir, os.pardir):
+        normal_pattern = os.path.normpath(pattern).strip("/")
+        if not normal_pattern or normal_pattern.split("/")[0] in (os.curdir, os.pardir):
             continue
         is_path = "/" in pattern.rstrip("/")
         for name in ignored:
-            said = name if is_path else os.path.basename(name)
-            if fnmatch.fnmatchcase(said, wanted):
+            compared = name if is_path else os.path.basename(name)
+            if fnmatch.fnmatchcase(compared, normal_pattern):
                 yield name
-            elif (is_path and wanted.startswith(f"{name}/")) and _is_there(root, wanted):
-                yield wanted
+            elif (is_path and normal_pattern.startswith(f"{name}/")) and _is_there(root, normal_pattern):
+                yield normal_pattern
 
 
 def _is_directory(path: str) -> bool:

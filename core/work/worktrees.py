@@ -55,23 +55,23 @@ class Worktree(Struct, frozen=True):
         return tree_of(self.directory)
 
 
-def project_of(found: paths.Project) -> paths.Project:
+def project_of(project: paths.Project) -> paths.Project:
     """Return the project in which a run's worktree was made, which has its runs; any other project unchanged."""
-    directory = os.path.dirname(found.root)
-    record = read_record(directory) if found.root == tree_of(directory) else None
+    directory = os.path.dirname(project.root)
+    record = read_record(directory) if project.root == tree_of(directory) else None
     if record is None:
-        return found
+        return project
     origin = trust.find_project(record.project)
     theirs = os.path.realpath(paths.work_dir(origin, record.run_id))  # outside it, anyone may have written a record
-    return origin if theirs == directory and origin.root == record.project else found
+    return origin if theirs == directory and origin.root == record.project else project
 
 
 def listed(project: paths.Project | None) -> Iterator[Worktree]:
     """Yield the worktrees made in a project, or, with None, in all projects of this user."""
     directories = records.all_work_dirs() if project is None else records.work_dirs(project)
     for directory in directories:
-        found = read_record(directory)
-        if found is not None and not found.host and (worktree := describe(directory, found)) is not None:
+        record = read_record(directory)
+        if record is not None and not record.host and (worktree := describe(directory, record)) is not None:
             yield worktree
 
 
@@ -185,7 +185,7 @@ def repair(project: paths.Project, worktree: Worktree) -> Worktree:
     """
     try:
         worktree = _moved(project, worktree)
-        _known(worktree)
+        _register(worktree)
     except (GitError, OSError) as error:
         why = error.what if isinstance(error, GitError) else error.strerror or str(error)
         raise SubdeckError(f"cannot repair it: {one_line(why, 200)}", where=worktree.path) from error
@@ -204,8 +204,8 @@ def _moved(project: paths.Project, worktree: Worktree) -> Worktree:
             hint="run this in the project that it was moved to",
         )
     meta = artifacts.read_meta(project.run_dir(record.run_id))
-    own = Git(project.root).run("rev-parse", "--path-format=absolute", "--git-common-dir", "--show-toplevel")
-    common_dir, root = os.fsdecode(own.rstrip(b"\n")).split("\n", 1)
+    output = Git(project.root).run("rev-parse", "--path-format=absolute", "--git-common-dir", "--show-toplevel")
+    common_dir, root = os.fsdecode(output.rstrip(b"\n")).split("\n", 1)
     at = paths.work_dir(project, record.run_id)
     moved = structs.replace(record, project=project.root, root=root, common_dir=os.path.realpath(common_dir))
     if not Git(common_dir).ask("cat-file", "-e", f"{record.base}^{{commit}}").code == 0 or meta is None:
@@ -221,7 +221,7 @@ def _moved(project: paths.Project, worktree: Worktree) -> Worktree:
     return Worktree(at, moved, worktree.run, worktree.state, worktree.size)
 
 
-def _known(worktree: Worktree) -> None:
+def _register(worktree: Worktree) -> None:
     """Register a forgotten worktree with git, with the branch, or otherwise the commit, that was checked out."""
     record, tree = worktree.record, worktree.path
     admin = admin_of(record.common_dir, tree)

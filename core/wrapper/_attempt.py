@@ -69,11 +69,11 @@ class Attempt:
         began: float,
         used: Usage,
         spending: Spending,
-        told: Callable[[StreamFacts], None],
+        report_session: Callable[[StreamFacts], None],
     ) -> None:
         """Limits count over all attempts: `began` is the run's start in monotonic seconds, `used` its usage so far.
 
-        `told` is called when the agent has reported its id for the conversation.
+        `report_session` is called when the agent has reported its id for the conversation.
         """
         meta = start.meta
         self._start_of = start
@@ -91,8 +91,8 @@ class Attempt:
         self._child = running_side(meta.kind)
         self._poller = select.poll()
         self._input: ChildInput | None = None
-        self._told = told
-        self._told_id: str | None = None
+        self._report_session = report_session
+        self._reported_id: str | None = None
         self._escalation = StopEscalation(meta.grace_seconds)
         self._watchdog = Watchdog(meta.limits, began, signals.lease)
         self._stop: StopRequest | None = None
@@ -274,12 +274,12 @@ class Attempt:
         self.not_ended = self._containment.end(patience)
 
     def _announce(self, child: Child) -> None:
-        own = os.getpid()
+        pid = os.getpid()
         self._containment.add_child(child.pid)
         started = RunStarted(
-            pid=own,
+            pid=pid,
             child_pid=child.pid,
-            pid_started=processes.start_time(own),
+            pid_started=processes.start_time(pid),
             child_pid_started=processes.start_time(child.pid),
             boot_id=processes.boot_id(),
             pid_namespace=processes.pid_namespace(),
@@ -409,9 +409,9 @@ class Attempt:
     def _take_stdout(self, chunk: bytes) -> None:
         if self._intake.stdout(chunk) and self._stream.finished_after is None:
             self._escalation.withdraw_grace()
-        if self.facts.session_id != self._told_id:
-            self._told_id = self.facts.session_id
-            self._told(self.facts)
+        if self.facts.session_id != self._reported_id:
+            self._reported_id = self.facts.session_id
+            self._report_session(self.facts)
 
     def _reply(self) -> None:
         """Send the agent its stream's replies, once it may act."""

@@ -163,13 +163,13 @@ class EventFile(AppendedFile):
             if self._is_closed or not self._is_spoiled():
                 return ""
             with opened(self._run_dir) as directory:
-                said = moved_aside(directory, paths.EVENTS)
+                sentence = moved_aside(directory, paths.EVENTS)
         except OSError:
             return ""
         self._let_go()
         self._size, self._digest = 0, new_hash(digest_size=16)
         self._write(b"".join(self._kept) + self._held)
-        return said
+        return sentence
 
     def _write(self, content: bytes) -> None:
         super()._write(content)
@@ -184,18 +184,18 @@ class EventFile(AppendedFile):
         if self._descriptor < 0:
             with opened(self._run_dir) as directory:
                 return directory.has(paths.EVENTS) and not stat.S_ISREG(directory.status(paths.EVENTS).st_mode)
-        own = os.fstat(self._descriptor)
+        status = os.fstat(self._descriptor)
         try:
             with opened(self._run_dir) as directory:
-                if not os.path.samestat(directory.status(paths.EVENTS), own):
+                if not os.path.samestat(directory.status(paths.EVENTS), status):
                     return True
         except FileNotFoundError:
             return True
-        if own.st_size != self._size:
+        if status.st_size != self._size:
             return True
-        if own.st_mtime_ns == self._changed or own.st_size > MOST_COMPARED:
+        if status.st_mtime_ns == self._changed or status.st_size > MOST_COMPARED:
             return False
         there = new_hash(digest_size=16)
         there.update(files.read(self._path))
-        self._changed = own.st_mtime_ns
+        self._changed = status.st_mtime_ns
         return there.digest() != self._digest.digest()

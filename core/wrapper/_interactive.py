@@ -24,7 +24,7 @@ from ..run import artifacts
 from ..run.environment import for_agent
 from ..run.events import Decision, HandedBack, Notice, Request, TakenOver, UsageReported
 from ..run.fold import add_usage
-from ..run.inbox import Entry
+from ..run.inbox import InboxEntry
 from ..run.model import NoticeLevel, RequestKind, RunReason, StopRequest, Usage, Verdict
 from ..run.outcome import Outcome, StreamFacts, decide
 from ..run.requests import BY_AGENT, FINISH_HERE, GO_ON
@@ -76,7 +76,7 @@ class Hand:
         self._is_asked = False
         self._seen: tuple[str, int] | None = None
         """The conversation's file and its size before."""
-        self._told: dict[str, str] = {}
+        self._messages: dict[str, str] = {}
         """Messages to the run since, by id."""
         self._finishes = False
         self._goes_on = False
@@ -114,8 +114,8 @@ class Hand:
             self.seconds = time.monotonic() - self._began
         if self._stop or self._signal or not self._goes_on:
             return None
-        self._mailbox.put_into_next_prompt(self._told)
-        return "\n\n".join(text.strip() for text in self._told.values()) or GO_ON_WORDS
+        self._mailbox.put_into_next_prompt(self._messages)
+        return "\n\n".join(text.strip() for text in self._messages.values()) or GO_ON_WORDS
 
     def outcome(self, before: StreamFacts) -> Outcome:
         """Return the result of a run that ends here; `before` has the facts of its agent."""
@@ -133,13 +133,13 @@ class Hand:
             self._end_by_force()
             return True
         self._mailbox.look()
-        if not self._is_out and (wanted := self._mailbox.take_wish()):
-            self._hand_out(wanted)
+        if not self._is_out and (wish := self._mailbox.take_wish()):
+            self._hand_out(wish)
         if self._is_out and not self._is_held():
             self._take_back()
         if self._is_out:
             return False
-        if self._told and not self._finishes:
+        if self._messages and not self._finishes:
             self._goes_on = True
         if self._finishes or self._goes_on or not os.path.exists(self._run_dir):
             return True
@@ -149,21 +149,21 @@ class Hand:
 
     # --- open in the agent ---
 
-    def _hand_out(self, wanted: Entry) -> None:
+    def _hand_out(self, wish: InboxEntry) -> None:
         """Write how to start the agent's program, for the waiting process."""
         self._withdraw_question()
-        self._by = wanted.by
+        self._by = wish.by
         try:
-            invitation = self._invitation(wanted.id)
+            invitation = self._invitation(wish.id)
             files.write_whole(os.path.join(self._run_dir, paths.INVITATION), invitation)
         except (SubdeckError, OSError) as error:
-            self._mailbox.refuse(wanted, one_line(in_one_line(error), 300))
+            self._mailbox.refuse(wish, one_line(in_one_line(error), 300))
             return
         self._is_out = True
-        self._records.event(TakenOver(by=wanted.by, message=wanted.id))
-        self._mailbox.settle(wanted)
+        self._records.event(TakenOver(by=wish.by, message=wish.id))
+        self._mailbox.settle(wish)
 
-    def _invitation(self, wanted: str) -> bytes:
+    def _invitation(self, wish_id: str) -> bytes:
         """Return how to start its program. Raises SubdeckError if it has none, or has nothing to open."""
         if self._program is None:
             raise SubdeckError(f"{self._start.meta.agent} does not have its own UI")
@@ -171,8 +171,8 @@ class Hand:
         path = self._program.conversation(self._start)
         self._seen = (path, _size(path)) if path else None
         environment = for_agent(command.env, command.unset, self._start.meta.cwd)
-        said = {"id": wanted, "argv": command.argv, "cwd": self._start.meta.cwd, "environment": environment}
-        return msgspec.json.encode({**said, "grace": self._start.meta.grace_seconds})
+        invitation = {"id": wish_id, "argv": command.argv, "cwd": self._start.meta.cwd, "environment": environment}
+        return msgspec.json.encode({**invitation, "grace": self._start.meta.grace_seconds})
 
     def _is_held(self) -> bool:
         """Whether the conversation is open, according to the kernel: `takeover` or only the program lives."""
@@ -208,20 +208,21 @@ class Hand:
         try:
             if _size(path) < before:
                 raise OSError("its file was rewritten")
-            said = program.read(LineTail(path, before).lines(), self._by)
+            conversation = program.read(LineTail(path, before).lines(), self._by)
         except Exception as error:
             log_fault("reading the interactive conversation", error)
             text = f"cannot read the interactive conversation: {one_line(str(error), 200)}"
             self._records.event(Notice(level=NoticeLevel.WARNING, text=text))
             return
-        used = Usage(tool_uses=said.facts.usage.tool_uses)
-        for event in said.events:
+        used = Usage(tool_uses=conversation.facts.usage.tool_uses)
+        for event in conversation.events:
             if isinstance(event, UsageReported):
                 event = self._spending.take(event)
                 used = add_usage(used, event)
             self._records.event(event)
-        if said.events:
-            self.facts = replace(said.facts, usage=used) if self._start.meta.prices else said.facts
+        if conversation.events:
+            facts = conversation.facts
+            self.facts = replace(facts, usage=used) if self._start.meta.prices else facts
 
     def _forget_invitation(self) -> None:
         files.remove(os.path.join(self._run_dir, paths.INVITATION))
@@ -249,7 +250,7 @@ class Hand:
             self._mailbox.take(Decision(request=_ASKED, verdict=Verdict.WITHDRAWN, by=BY_AGENT))
 
     def tell(self, message_id: str, text: str) -> None:
-        self._told[message_id] = text
+        self._messages[message_id] = text
 
     def interrupt(self, *, stays: bool) -> None: ...
 
@@ -257,7 +258,7 @@ class Hand:
         self._is_asked = False
         if verdict is Verdict.REPLY and text != FINISH_HERE:
             self._goes_on = True
-            self._told |= {} if text == GO_ON else {"": text}
+            self._messages |= {} if text == GO_ON else {"": text}
         else:
             self._finishes = True
 
@@ -289,8 +290,8 @@ class Hand:
             from ..project.liveness import LeftOvers
 
             try:
-                left = LeftOvers(os.path.basename(self._run_dir), self._run_dir, None, None)
-                self.not_ended = left.end()
+                left_overs = LeftOvers(os.path.basename(self._run_dir), self._run_dir, None, None)
+                self.not_ended = left_overs.end()
             except OSError as error:
                 log_fault("ending the processes of an interactive session", error)
         self._take_back()

@@ -46,7 +46,7 @@ class Recorder:
         self._presence = -1
         self._baseline: Baseline | None = None
         """Set once known, or known to be missing."""
-        self._is_told = False
+        self._is_taken = False
 
     @property
     def descriptor(self) -> int:
@@ -94,9 +94,9 @@ class Recorder:
 
     def take_baseline(self) -> Baseline | None:
         """Return the baseline once, when it is settled."""
-        if self._is_told or self._baseline is None:
+        if self._is_taken or self._baseline is None:
             return None
-        self._is_told = True
+        self._is_taken = True
         return self._baseline
 
     def settle(self, is_stopped: Callable[[], bool] = lambda: False) -> None:
@@ -180,7 +180,7 @@ class Job:
     def __init__(self, work: Callable[[], bytes], patience: float, *, niceness: int = 0) -> None:
         """Fork it. Raises OSError."""
         self.deadline = time.monotonic() + patience
-        self._said = b""
+        self._report = b""
         self.descriptor, writer = os.pipe()
         os.set_blocking(self.descriptor, False)
         bind = processes.ending_with_parent(signal.SIGKILL)
@@ -199,7 +199,7 @@ class Job:
     def read(self) -> bool:
         """Read its report; return whether that is complete."""
         for chunk in read_available(self.descriptor):
-            self._said += chunk
+            self._report += chunk
             if not chunk:
                 return True
         return False
@@ -212,7 +212,7 @@ class Job:
 
             kill_tree(self._pid)
             self._is_gone(wait=True)
-        return self._said
+        return self._report
 
     def _is_gone(self, *, wait: bool = False) -> bool:
         try:

@@ -49,7 +49,7 @@ class RunHold:
             self._locks.append(lock)
             if files.try_lock(lock, shared=True):
                 if self._copy >= 0:
-                    second_copy.say(self._run_dir, f"{paths.LOCK} was removed or replaced during the run")
+                    second_copy.note_tampering(self._run_dir, f"{paths.LOCK} was removed or replaced during the run")
                 self._file = _identity(os.fstat(lock))
                 self._note_lock(lock)
         except OSError:

@@ -86,9 +86,9 @@ class Worktree:
 
         directory, log = self._directory, os.path.join(self._run_dir, paths.SETUP_LOG)
         patience = MAKING_S + read_making(directory).setup_timeout
-        said = self._done(lambda: msgspec.json.encode(make(directory, log)), patience)
+        report = self._done(lambda: msgspec.json.encode(make(directory, log)), patience)
         try:
-            made = decode(said, Made)
+            made = decode(report, Made)
         except UNDECODABLE:
             return "cannot create its worktree: it took too long or was ended", ()
         return made.fault, made.notes

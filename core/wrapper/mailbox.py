@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from .. import paths
 from ..agents.child import Listener
 from ..run.events import CONTENT_LIMIT, CUT, Decision, Event, Interrupted, Message, Request
-from ..run.inbox import BEGINNING, Entry, EntryKind, Inbox
+from ..run.inbox import BEGINNING, EntryKind, Inbox, InboxEntry
 from ..run.model import MessageState, RequestKind, RunMeta, Undelivered, Verdict
 from ..run.requests import (
     BY_AGENT,
@@ -53,11 +53,11 @@ class Mailbox:
         self._records = records
         self._inbox = Inbox(run_dir)
         self._stream: Listener | None = None
-        self._pending: dict[str, Entry] = {}
+        self._pending: dict[str, InboxEntry] = {}
         """Accepted messages that are not settled, by id."""
-        self._told: set[str] = set()
+        self._sent: set[str] = set()
         """Ids of messages sent to this attempt's agent."""
-        self._in_prompt: list[Entry] = []
+        self._in_prompt: list[InboxEntry] = []
         self._open: dict[str, tuple[Request, str, float]] = {}
         """Requests by their ids here, each with the agent's own id and its time in monotonic seconds."""
         self._ways: dict[str, object] = {}
@@ -67,9 +67,9 @@ class Mailbox:
         self._requests = 0
         self._answered: dict[str, str] = {}
         """Who answered each request and how, in words, by the request's id."""
-        self._interrupt: Entry | None = None
+        self._interrupt: InboxEntry | None = None
         """The last interrupt sent to the agent."""
-        self._wish: Entry | None = None
+        self._wish: InboxEntry | None = None
         """A request to open it in the agent."""
         self._idle_since: float | None = None
         self.undelivered: list[Undelivered] = []
@@ -99,8 +99,8 @@ class Mailbox:
             self._accept(entry)
         path = os.path.join(self._run_dir, paths.PROMPT)
         try:
-            said = [files.read(path), *(entry.text.encode("utf-8", "replace") for entry in entries)]
-            files.write_whole(path, b"\n\n".join(part.rstrip() for part in said) + b"\n")
+            parts = [files.read(path), *(entry.text.encode("utf-8", "replace") for entry in entries)]
+            files.write_whole(path, b"\n\n".join(part.rstrip() for part in parts) + b"\n")
         except OSError as error:
             self._records.note_trouble(paths.PROMPT, error)
             return  # they are sent as soon as the agent listens, or are late
@@ -126,7 +126,7 @@ class Mailbox:
         for number in tuple(self._open):
             self._decide(number, Verdict.WITHDRAWN, by=BY_AGENT)
         self._stream = None
-        self._told.clear()
+        self._sent.clear()
         self._idle_since = None
 
     def look(self) -> None:
@@ -198,24 +198,24 @@ class Mailbox:
 
     # --- the inbox ---
 
-    def _message(self, entry: Entry) -> None:
+    def _message(self, entry: InboxEntry) -> None:
         self._accept(entry)
         self._tell(entry)
 
-    def _tell(self, entry: Entry) -> None:
+    def _tell(self, entry: InboxEntry) -> None:
         stream = self._stream
-        if stream is None or entry.id in self._told:
+        if stream is None or entry.id in self._sent:
             return
         if not stream.talks:
             self._settle(entry, MessageState.REFUSED, "the agent accepts no messages while it runs")
         elif stream.is_stdin_done:
             self._settle(entry, MessageState.LATE, "the agent had already finished")
         else:
-            self._told.add(entry.id)
+            self._sent.add(entry.id)
             self._idle_since = None
             stream.tell(entry.id, entry.text)
 
-    def _interrupt_turn(self, entry: Entry) -> None:
+    def _interrupt_turn(self, entry: InboxEntry) -> None:
         stream = self._stream
         if stream is None or not stream.talks:
             self.refuse(entry, "the agent cannot be interrupted, only stopped")
@@ -232,12 +232,12 @@ class Mailbox:
         """Whether a person wants to open the run in the agent: then its agent process ends without consequences."""
         return self._wish is not None
 
-    def take_wish(self) -> Entry | None:
+    def take_wish(self) -> InboxEntry | None:
         """Return the request to open the run, once."""
         wish, self._wish = self._wish, None
         return wish
 
-    def _take_over(self, entry: Entry) -> None:
+    def _take_over(self, entry: InboxEntry) -> None:
         if why := self._meta.why_not_by_hand:
             self.refuse(entry, why)
         elif self._wish:
@@ -245,7 +245,7 @@ class Mailbox:
         else:
             self._wish = entry
 
-    def _reply(self, entry: Entry) -> None:
+    def _reply(self, entry: InboxEntry) -> None:
         number = entry.request or next(iter(self._open), "")
         if entry.verdict is None or not entry.verdict.is_known or entry.verdict is Verdict.WITHDRAWN:
             self.refuse(entry, "the answer has no allow, deny or reply")
@@ -264,25 +264,25 @@ class Mailbox:
             if entry.verdict is Verdict.ALLOW_RUN:
                 self._allow_in_run(run_rule)
 
-    def _is_refused(self, entry: Entry, why: str) -> bool:
+    def _is_refused(self, entry: InboxEntry, why: str) -> bool:
         """Refuse anything but a message."""
         if entry.kind != EntryKind.MESSAGE:
             self.refuse(entry, why)
         return entry.kind != EntryKind.MESSAGE
 
-    def _accept(self, entry: Entry) -> None:
+    def _accept(self, entry: InboxEntry) -> None:
         self._pending[entry.id] = entry
         text = entry.text if len(entry.text) <= CONTENT_LIMIT else entry.text[:CONTENT_LIMIT] + CUT
         self._records.event(Message(id=entry.id, state=MessageState.ACCEPTED, text=text, by=entry.by))
 
-    def refuse(self, entry: Entry, why: str) -> None:
+    def refuse(self, entry: InboxEntry, why: str) -> None:
         self._settle(entry, MessageState.REFUSED, why)
 
-    def settle(self, entry: Entry) -> None:
+    def settle(self, entry: InboxEntry) -> None:
         """Remove an entry from the inbox; its outcome is already recorded."""
         self._inbox.settle(entry.id)
 
-    def _settle(self, entry: Entry, state: MessageState, reason: str = "") -> None:
+    def _settle(self, entry: InboxEntry, state: MessageState, reason: str = "") -> None:
         """Record the outcome of an entry, then remove it from the inbox."""
         is_new = self._pending.pop(entry.id, None) is None or entry.kind != EntryKind.MESSAGE
         text = entry.text[:BEGINNING] if is_new else ""
@@ -330,7 +330,7 @@ class Mailbox:
             if asked_by == own_id:
                 self._decide(number, Verdict.WITHDRAWN, by=BY_AGENT, text=text)
 
-    def _fault(self, request: Request, entry: Entry) -> str:
+    def _fault(self, request: Request, entry: InboxEntry) -> str:
         """Return why a reply does not fit the request; empty if it does."""
         is_allowed = entry.verdict in _LEAVE
         if entry.hash != request_hash(self._meta.run_id, request) and (entry.hash or is_allowed):

@@ -196,14 +196,14 @@ class Records:
         numbered = self._numbered(event)
         self._append_event(numbered)
         if not isinstance(numbered, UnknownEvent) and (text := self._formatter.text(numbered)):
-            self.transcript(text, is_said=isinstance(event, AssistantText))
+            self.transcript(text, is_agent_text=isinstance(event, AssistantText))
         self.activity.update(ActivityRecord(self.seq))
 
     def look(self) -> None:
         """Repair the run's records after damage by another process, with a warning."""
         restored = restore(self._run_dir)
-        for said in (*second_copy.said(self._run_dir), *restored):
-            self._say_tampered(said)
+        for sentence in (*second_copy.tampering(self._run_dir), *restored):
+            self._say_tampered(sentence)
         self._restore_events()
 
     def are_gone(self, now: float) -> bool:
@@ -222,14 +222,14 @@ class Records:
         return None if self._gone_since is None else self._gone_since + GONE_S
 
     def _restore_events(self) -> None:
-        if said := self._events.restore():
-            second_copy.say(self._run_dir, said)
-            self._say_tampered(said)
+        if sentence := self._events.restore():
+            second_copy.note_tampering(self._run_dir, sentence)
+            self._say_tampered(sentence)
 
-    def _say_tampered(self, said: str) -> None:
-        if said not in self.tampered and len(self.tampered) < MOST_TAMPERED:
-            self.tampered.append(said)
-            self.event(Notice(level=NoticeLevel.WARNING, text=said))
+    def _say_tampered(self, sentence: str) -> None:
+        if sentence not in self.tampered and len(self.tampered) < MOST_TAMPERED:
+            self.tampered.append(sentence)
+            self.event(Notice(level=NoticeLevel.WARNING, text=sentence))
 
     def sentence(self, sentence: Sentence) -> None:
         """Set the model's current text; the rest of it is read when it is written."""
@@ -244,15 +244,15 @@ class Records:
         if self.activity.touch(now) and self._sentence.length:
             self._writing.write(self.seq, self._sentence)
 
-    def transcript(self, text: str, *, is_said: bool = False) -> None:
-        """Write lines for a person; `is_said`: they are the agent's message."""
+    def transcript(self, text: str, *, is_agent_text: bool = False) -> None:
+        """Write lines for a person; `is_agent_text`: they are the agent's message."""
         piece = text.encode("utf-8", "replace") + b"\n"
         self._show(piece)
         if self._is_ending:
             self._transcript.append_end(piece)
             return
         self._transcript.append(piece)
-        if is_said and self._transcript.is_full:
+        if is_agent_text and self._transcript.is_full:
             self._cut_piece = piece
 
     def _numbered(self, event: Event) -> Event:

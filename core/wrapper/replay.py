@@ -59,8 +59,8 @@ def replay(
     for chunk in chain((first,), chunks):
         intake.stdout(chunk)
     intake.rest()
-    said = child.explain(meta, intake.last_words) or intake.last_words
-    outcome = decide(stream.facts, exit=ChildExit.of(returncode), stderr=said)
+    explanation = child.explain(meta, intake.last_words) or intake.last_words
+    outcome = decide(stream.facts, exit=ChildExit.of(returncode), stderr=explanation)
     duration_ms = round((time.monotonic() - started) * 1000)
     conclude(run_dir, records, result_of(meta, stream.facts, outcome, started=(started_at, duration_ms)))
     result = artifacts.read_result(run_dir)

@@ -58,7 +58,7 @@ def supervise(
         artifacts.write_result(run_dir, _unreadable(run_dir))
         files.remove(activity_file)
         return
-    place = _own_place(run_dir)
+    directory = _open_directory(run_dir)
     records = Records(run_dir, activity_file, caps=meta.log_caps, written=events_written, show=pane())
     try:
         artifacts.reserve_result(run_dir)
@@ -103,7 +103,7 @@ def supervise(
     if trouble := containment.runner.trouble:
         records.note_trouble(paths.RUNNER, trouble)
     spending.settle()
-    conclude(run_dir, records, result, place, alerts)
+    conclude(run_dir, records, result, directory, alerts)
 
 
 def _run(
@@ -139,12 +139,12 @@ def _run(
             from ._interactive import Hand  # most runs are never opened in the agent
 
             hand = Hand(start, records, signals, mailbox, spending)
-            said = hand.run()
+            prompt = hand.run()
             paused += hand.seconds
             had_child = had_child or records.started_at is not None
             not_ended += hand.not_ended
             before, facts = facts, _together(facts, hand.facts) if hand.facts else facts
-            if said is None or not _write_prompt(run_dir, records, number, said):
+            if prompt is None or not _write_prompt(run_dir, records, number, prompt):
                 outcome = hand.outcome(before)
                 break
             handed_back += number > 1  # the first prompt counts as an attempt in any case
@@ -156,7 +156,7 @@ def _run(
             began=began + paused,
             used=facts.usage,
             spending=spending,
-            told=lambda told: _record_session(meta, told, records),
+            report_session=lambda reported: _record_session(meta, reported, records),
         )
         if number == 1 and not attempt.is_stopped:
             _report_before_start(meta, records)
@@ -200,10 +200,10 @@ def _session_to_resume(meta: RunMeta) -> str | None:
     if session is None or session.id_file is None:
         return session.resume if session else None
     try:
-        known = files.read(session.id_file).decode("ascii", "replace").strip()
+        session_id = files.read(session.id_file).decode("ascii", "replace").strip()
     except OSError:
         return None
-    return known if paths.is_session_id(known) else None
+    return session_id if paths.is_session_id(session_id) else None
 
 
 def _record_session(meta: RunMeta, facts: StreamFacts, records: Records) -> None:
@@ -318,13 +318,13 @@ def conclude(
     run_dir: str,
     records: Records,
     result: RunResult,
-    place: Directory | None = None,
+    directory: Directory | None = None,
     alerts: Alerts | None = None,
 ) -> None:
     """Write the end of a run: first the complete result under another name, so that it can no longer be lost.
 
-    `place` is the run's directory as opened at the start. The user is notified before the result exists: once it does,
-    no other process finds this end. Raises OSError if the disk refuses the result.
+    `directory` is the run's own as opened at the start. The user is notified before the result exists: once it does, no
+    other process finds this end. Raises OSError if the disk refuses the result.
     """
     records.look()
     records.settle()
@@ -341,11 +341,11 @@ def conclude(
     records.close()
     if alerts:
         alerts.ended(result)
-    _publish(run_dir, place, replace(result, artifact_errors=records.troubles), prepared)
+    _publish(run_dir, directory, replace(result, artifact_errors=records.troubles), prepared)
     records.remove_transient()
 
 
-def _publish(run_dir: str, place: Directory | None, result: RunResult, prepared: RunResult) -> None:
+def _publish(run_dir: str, directory: Directory | None, result: RunResult, prepared: RunResult) -> None:
     """Write a run's result into its own directory, which another process may rename and put back. Raises OSError."""
     deadline = time.monotonic() + PUT_BACK_S
     while True:
@@ -353,7 +353,7 @@ def _publish(run_dir: str, place: Directory | None, result: RunResult, prepared:
             if not (result == prepared and _is_published(run_dir)):
                 artifacts.write_result(run_dir, result)
                 files.remove(os.path.join(run_dir, artifacts.PREPARED))
-            if place is None or place.has(paths.RESULT) or place.is_removed or time.monotonic() > deadline:
+            if directory is None or directory.has(paths.RESULT) or directory.is_removed or time.monotonic() > deadline:
                 return
         except OSError as error:
             if error.errno not in _MOVED or time.monotonic() > deadline:
@@ -362,7 +362,7 @@ def _publish(run_dir: str, place: Directory | None, result: RunResult, prepared:
         restore(run_dir)
 
 
-def _own_place(run_dir: str) -> Directory | None:
+def _open_directory(run_dir: str) -> Directory | None:
     """Open a run's directory, to recognise it after a rename; None if it cannot be opened."""
     try:
         return opened(run_dir)

@@ -113,8 +113,8 @@ class Operator:
         try:
             wait_until(all_do, what, timeout)
         except AssertionError as error:
-            standing = {run: (word_of(now := self.now(run)), now.end and now.end.message) for run in sorted(remaining)}
-            raise AssertionError(f"{error}: {standing}\n{self.relay_log[-3000:]}") from None
+            current = {run: (word_of(now := self.now(run)), now.end and now.end.message) for run in sorted(remaining)}
+            raise AssertionError(f"{error}: {current}\n{self.relay_log[-3000:]}") from None
 
     def cli(self, *words: str) -> Done:
         return subdeck(*words, cwd=self.root)

@@ -13,7 +13,7 @@ from tests.factories import events_of
 from tests.waiting import wait_until
 
 
-def standing(engine: Engine, run: RunSnapshot) -> RunSnapshot:
+def current(engine: Engine, run: RunSnapshot) -> RunSnapshot:
     """Return a fresh snapshot of a run."""
     (now,) = engine.snapshots([run.run_id])
     return now
@@ -32,7 +32,7 @@ def reached(engine: Engine, run: RunSnapshot, message_id: str) -> list[MessageSt
 def wait_for_request(engine: Engine, run: RunSnapshot, number: int = 1) -> Request:
     """Wait until the agent has made this number of requests, and return the last one, which is open."""
     wait_until(lambda: len(of(Request, engine, run)) >= number, f"request {number}")
-    (request,) = standing(engine, run).requests
+    (request,) = current(engine, run).requests
     return request
 
 

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from subdeck.core import paths
 from subdeck.core.paths import Project
 from subdeck.core.run.events import Event, Request, RunStarted, encode_event
-from subdeck.core.run.inbox import Entry, Inbox
+from subdeck.core.run.inbox import Inbox, InboxEntry
 from subdeck.core.run.model import RequestKind
 
 from tests.factories import make_meta, make_run
@@ -38,7 +38,7 @@ class Listening:
             with (self.directory / paths.EVENTS).open("ab") as file:
                 file.write(encode_event(replace(event, seq=self._seq, ts=event.ts or paths.now_iso())))
 
-    def take(self) -> list[Entry]:
+    def take(self) -> list[InboxEntry]:
         """Return the entries sent since the last call."""
         return self.inbox.take()
 
@@ -64,7 +64,7 @@ def listening(project: Project, *events: Event, **meta: Any) -> Iterator[Listeni
 
 
 @contextmanager
-def answering(run: Listening, answer: Callable[[Entry], Iterable[Event]]) -> Iterator[None]:
+def answering(run: Listening, answer: Callable[[InboxEntry], Iterable[Event]]) -> Iterator[None]:
     """Answer the run's inbox in the background: write the events that `answer` returns for each entry."""
     done = threading.Event()
 

@@ -163,12 +163,12 @@ def test_problems_come_first() -> None:
         for name, state in zip("abcd", (State.OK, State.WARN, State.PROBLEM, State.WARN), strict=True)
     )
     assert [three, two, four, one] == doctor.worst_first((one, two, three, four))
-    assert "1 problem, 2 warnings: fix the problem before you start runs here." == doctor.verdict(
+    assert "1 problem, 2 warnings: fix the problem before you start runs here." == doctor.summary(
         (one, two, three, four)
     )
-    assert "2 problems: fix the problems before you start runs here." == doctor.verdict((three, three))
-    assert "No problems, 1 warning: runs can start here." == doctor.verdict((one, two))
-    assert "No problems: runs can start here." == doctor.verdict((one,))
+    assert "2 problems: fix the problems before you start runs here." == doctor.summary((three, three))
+    assert "No problems, 1 warning: runs can start here." == doctor.summary((one, two))
+    assert "No problems: runs can start here." == doctor.summary((one,))
 
 
 def test_looking_leaves_nothing(project_dir: Path) -> None:

@@ -34,8 +34,8 @@ class Broken(Struct, frozen=True):
 def judge(plan: Plan, outcome: Outcome, runs: list[RunRecords], home: Path, output: Path) -> Iterator[Broken]:
     """Yield every fault found after a trial."""
     if outcome.is_given_up:
-        standing = "; ".join(f"run {run.number}: {run.ending}" for run in runs)
-        yield Broken("never over", standing or "a launcher or a server never came to its end")
+        unfinished = "; ".join(f"run {run.number}: {run.ending}" for run in runs)
+        yield Broken("never over", unfinished or "a launcher or a server never came to its end")
     conversations = {run.meta.child_session_id for run in runs if run.journal.has("begun")}
     if plan.scene is Scene.STICKY and len(conversations) > 1:
         yield Broken("two conversations of a sticky preset", ", ".join(run.ending for run in runs))

@@ -17,7 +17,7 @@ import msgspec
 from msgspec import structs
 from subdeck.core import paths
 from subdeck.core.agents.agent import AgentChoice
-from subdeck.core.budget.allowance import Standing
+from subdeck.core.budget.allowance import DaySpending
 from subdeck.core.config.settings import Settings
 from subdeck.core.config.workspace import Workspace
 from subdeck.core.errors import BudgetExceeded, RunBusy, SubdeckError
@@ -212,7 +212,7 @@ class FakeEngine:
         self.claimed: list[str] = []
         self.untold: tuple[RunSnapshot, ...] = ()
         self.launch_error: Exception | None = None
-        self.spent_today: Standing | None = None
+        self.spent_today: DaySpending | None = None
         self.stop_error: Exception | None = None
         self.problems: tuple[SubdeckError, ...] = ()
         self.told: list[tuple[str, ...]] = []
@@ -293,7 +293,7 @@ class FakeEngine:
     def check(self, request: RunRequest, *, asks: bool = False) -> tuple[SubdeckError, ...]:
         return self.problems
 
-    def standing(self) -> Standing | None:
+    def limited_spending(self) -> DaySpending | None:
         return self.spent_today
 
     def launch(self, requests: Sequence[RunRequest], *, background: bool) -> tuple[RunSnapshot, ...]:

@@ -24,7 +24,7 @@ Look.
 """
 
 
-def project_place(project: Path) -> Path:
+def project_directory(project: Path) -> Path:
     place = project / ".pi/subagents"
     place.mkdir(parents=True, exist_ok=True)
     return place
@@ -42,7 +42,7 @@ async def presets_opened(
 ) -> AsyncIterator[Deck]:
     """Open the deck with these texts as the project's presets, with the first one highlighted and focused."""
     for number, text in enumerate(texts):
-        (project_place(project) / f"{number or 'scout'}.md").write_text(text)
+        (project_directory(project) / f"{number or 'scout'}.md").write_text(text)
     async with opened(offline_engine(project, **settings), size) as deck:  # type: ignore[arg-type]
         await deck.until(lambda: deck.main.presets.row_count >= len(texts), "the presets")
         await deck.press("1")
@@ -67,4 +67,4 @@ async def until_screen(deck: Deck, kind: type) -> None:
     await deck.until(is_there, kind.__name__)
 
 
-__all__ = ["SCOUT", "offline_engine", "presets_opened", "project_place", "until_screen", "user_place"]
+__all__ = ["SCOUT", "offline_engine", "presets_opened", "project_directory", "until_screen", "user_place"]

@@ -11,34 +11,36 @@ MOST_WORDS = 2_000
 """Words of a text that are checked."""
 
 _BREAKS = re.compile(r"[\s\"'`<>()\[\]{}|,;=│]+")
-_PLACE = re.compile(r"(?P<path>.+?)(?::(?P<line>\d{1,7})(?:[:-]\d+)*|#L(?P<anchor>\d{1,7})(?:-L?\d+)?)?[.:!?*]*")
+_LOCATION = re.compile(r"(?P<path>.+?)(?::(?P<line>\d{1,7})(?:[:-]\d+)*|#L(?P<anchor>\d{1,7})(?:-L?\d+)?)?[.:!?*]*")
 _OFFSET = re.compile(r"^offset: (\d{1,7})$", re.MULTILINE)
 """The argument of a tool call with the first line to read."""
 
 
-class FilePlace(NamedTuple):
+class FileLocation(NamedTuple):
     path: str
     """Absolute, so that no program parses it as an option."""
     line: int | None
 
 
-def places_in(text: str, cwd: str) -> list[FilePlace]:
+def locations_in(text: str, cwd: str) -> list[FileLocation]:
     """Return the regular files that a text names, relative to a directory, each once, in order."""
-    found: dict[str, FilePlace] = {}
+    locations_by_path: dict[str, FileLocation] = {}
     for path, line in _named(text):
-        if (existing := _existing(path, cwd)) and (existing not in found or found[existing].line is None):
-            found[existing] = FilePlace(existing, line)
-    places = list(found.values())
-    if len(places) == 1 and places[0].line is None and (offset := _OFFSET.search(text)):
-        return [FilePlace(places[0].path, int(offset[1]))]
-    return places
+        if (existing := _existing(path, cwd)) and (
+            existing not in locations_by_path or locations_by_path[existing].line is None
+        ):
+            locations_by_path[existing] = FileLocation(existing, line)
+    locations = list(locations_by_path.values())
+    if len(locations) == 1 and locations[0].line is None and (offset := _OFFSET.search(text)):
+        return [FileLocation(locations[0].path, int(offset[1]))]
+    return locations
 
 
 def _named(text: str) -> Iterator[tuple[str, int | None]]:
     for word in _BREAKS.split(text)[:MOST_WORDS]:
-        if word and (place := _PLACE.fullmatch(word)):
-            line = place["line"] or place["anchor"]
-            yield place["path"], int(line) if line else None
+        if word and (match := _LOCATION.fullmatch(word)):
+            line = match["line"] or match["anchor"]
+            yield match["path"], int(line) if line else None
 
 
 def _existing(path: str, cwd: str) -> str:

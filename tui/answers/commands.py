@@ -16,7 +16,7 @@ from ..transcript.commands import write_text
 if TYPE_CHECKING:
     from ...core.run.markdown import CodeBlock
     from ...core.run.snapshot import RunSnapshot
-    from ._locations import FilePlace
+    from ._locations import FileLocation
     from ._pipe import Piped
 
 BLOCK_SHOWN = 44
@@ -40,16 +40,16 @@ class AnswerCommands(Commands):
         from ..terminal.handover import pipe_file
         from ._pipe import Pipe, Piped, PipeScreen
 
-        in_transcript = self._deck.panes.place is TRANSCRIPT or not run.has_ended
+        in_transcript = self._deck.panes.key_context is TRANSCRIPT or not run.has_ended
         proposed = Pipe(self._command, Piped.TRANSCRIPT if in_transcript else Piped.ANSWER)
-        wanted = await self.app.push_screen_wait(PipeScreen(f"Pipe {name_of(run)} to a command", proposed))
-        if wanted is None:
+        chosen = await self.app.push_screen_wait(PipeScreen(f"Pipe {name_of(run)} to a command", proposed))
+        if chosen is None:
             return
-        self._command = wanted.command
+        self._command = chosen.command
         with tempfile.TemporaryDirectory(prefix="subdeck-", ignore_cleanup_errors=True) as directory:
-            path = os.path.join(directory, f"{run.meta.short_id}-{wanted.source}.txt")
-            if await self._write(run, wanted.source, path) and (
-                problem := pipe_file(self.app, path, wanted.command, cwd=self._bridge.engine.cwd)
+            path = os.path.join(directory, f"{run.meta.short_id}-{chosen.source}.txt")
+            if await self._write(run, chosen.source, path) and (
+                problem := pipe_file(self.app, path, chosen.command, cwd=self._bridge.engine.cwd)
             ):
                 self._say(problem, error=True)
 
@@ -115,18 +115,18 @@ class AnswerCommands(Commands):
         offset = view.cursor_offset
         whole = "" if offset is None else await self._bridge.call(view.document.full_text, offset)
         texts = (view.row_text_at_cursor(), whole)
-        places = await self._bridge.call(_first_places, texts, run.meta.cwd)
-        if not places:
+        locations = await self._bridge.call(_first_locations, texts, run.meta.cwd)
+        if not locations:
             self._say("No existing file path under the cursor.")
             return
-        place = places[0]
-        if len(places) > 1:
-            rows = [_place_row(place) for place in places]
+        location = locations[0]
+        if len(locations) > 1:
+            rows = [_location_row(location) for location in locations]
             chosen = await self.app.push_screen_wait(PickScreen("Open a file", rows, end="open"))
             if chosen is None:
                 return
-            place = places[chosen]
-        if problem := edit_file(self.app, place.path, line=place.line):
+            location = locations[chosen]
+        if problem := edit_file(self.app, location.path, line=location.line):
             self._say(problem, error=True)
 
 
@@ -137,16 +137,16 @@ def _block_row(number: int, block: CodeBlock) -> str:
     return f"{number}  {language}, {lines} line{'' if lines == 1 else 's'}:  {first}"
 
 
-def _place_row(place: FilePlace) -> str:
-    return short_path(place.path, PATH_SHOWN) + (f":{place.line}" if place.line else "")
+def _location_row(location: FileLocation) -> str:
+    return short_path(location.path, PATH_SHOWN) + (f":{location.line}" if location.line else "")
 
 
-def _first_places(texts: tuple[str, ...], cwd: str) -> list[FilePlace]:
-    from ._locations import places_in
+def _first_locations(texts: tuple[str, ...], cwd: str) -> list[FileLocation]:
+    from ._locations import locations_in
 
     for text in texts:
-        if places := places_in(text, cwd):
-            return places
+        if locations := locations_in(text, cwd):
+            return locations
     return []
 
 

@@ -123,7 +123,7 @@ class Document:
         """Return the first line of the patch in a row."""
         return self._begin_of(row) if row < len(self.rows) else 0
 
-    def place_at(self, row: int) -> tuple[str, int] | None:
+    def position_at(self, row: int) -> tuple[str, int] | None:
         """Return the file of a row, and the line number in it, from 1."""
         if row >= len(self.rows):
             return None
@@ -169,8 +169,8 @@ class Document:
     def find_hunk(self, path: str, lines: list[bytes]) -> int | None:
         """Return the number of the hunk of a file that has these lines; None if there is none."""
         hunks = [hunk for file in self.patch.files if file.path == path for hunk in file.hunks]
-        found = (number for number, _ in enumerate(hunks, 1) if self.hunk_lines(path, number) == lines)
-        return next(found, None)
+        numbers = (number for number, _ in enumerate(hunks, 1) if self.hunk_lines(path, number) == lines)
+        return next(numbers, None)
 
     def _is_content(self, line: int) -> bool:
         return bool(self.patch.old[line] or self.patch.new[line])
@@ -180,8 +180,8 @@ def _finder(text: str) -> Callable[[bytes], bool]:
     """Return a function that checks whether a line contains a text."""
     is_folded = text == text.lower()
     if text.isascii():
-        wanted = text.encode()
-        return (lambda line: wanted in line.lower()) if is_folded else (lambda line: wanted in line)
+        encoded = text.encode()
+        return (lambda line: encoded in line.lower()) if is_folded else (lambda line: encoded in line)
     fold: Callable[[str], str] = str.lower if is_folded else str
     return lambda line: text in fold(line.decode("utf-8", "replace"))
 

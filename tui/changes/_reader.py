@@ -65,9 +65,11 @@ def read_changes(engine: EngineApi, run: RunSnapshot) -> ChangesRead:
 
 def read_difference(engine: EngineApi, run: RunSnapshot, other: RunSnapshot) -> ChangesRead:
     """Read the differences between two runs' files from git. Raises SubdeckError and OSError."""
-    found = engine.work.difference(run, other)
-    notes = "; ".join(filter(None, (found.changes.note, *found.notes)))
-    return ChangesRead(found.patch, Document(read_patch(found.patch)), replace(found.changes, note=notes))
+    difference = engine.work.difference(run, other)
+    notes = "; ".join(filter(None, (difference.changes.note, *difference.notes)))
+    return ChangesRead(
+        difference.patch, Document(read_patch(difference.patch)), replace(difference.changes, note=notes)
+    )
 
 
 def _file_line(path: str, added: int | None, removed: int | None) -> str:

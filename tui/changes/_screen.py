@@ -167,7 +167,7 @@ class ChangesScreen(LeanScreen):
             return
         document, view = read.document, self.view
         old = before.document if before else None
-        place = old.place_at(view.cursor) if old else None
+        position = old.position_at(view.cursor) if old else None
         document.folded = old.folded if old else set()
         document.spaces = old.spaces if old else True
         document.beside = old.beside if old else self.size.width >= BESIDE_COLUMNS
@@ -176,7 +176,7 @@ class ChangesScreen(LeanScreen):
         if old:
             self._keep_marks(old, document)
         is_name = old is not None and view.cursor < len(old.rows) and old.rows[view.cursor].kind is Kind.FILE
-        view.show(document, line=_line_of(document, place, is_name=is_name) if place else 0)
+        view.show(document, line=_line_of(document, position, is_name=is_name) if position else 0)
         self._files.show_files(document.patch.files)
         self._lay_out()
 
@@ -185,9 +185,9 @@ class ChangesScreen(LeanScreen):
         kept: set[tuple[str, int]] = set()
         for path, number in self.view.marked:
             lines = old.hunk_lines(path, number)
-            found = new.find_hunk(path, lines) if lines is not None else None
-            if found is not None:
-                kept.add((path, found))
+            new_number = new.find_hunk(path, lines) if lines is not None else None
+            if new_number is not None:
+                kept.add((path, new_number))
         if gone := len(self.view.marked) - len(kept):
             self.say(f"Deselected {gone} changed hunk{'' if gone == 1 else 's'}.")
         self.view.marked = kept
@@ -362,9 +362,9 @@ class ChangesScreen(LeanScreen):
             self.dismiss(None)
 
 
-def _line_of(document: Document, place: tuple[str, int], *, is_name: bool) -> int:
+def _line_of(document: Document, position: tuple[str, int], *, is_name: bool) -> int:
     """Return the line of the patch nearest to a line of a file, or the line with its name."""
-    path, number = place
+    path, number = position
     patch = document.patch
     for file in patch.files:
         if file.path == path and is_name:

@@ -174,13 +174,13 @@ class DiffView(LineView, can_focus=True, inherit_bindings=False):
 
     def uncoloured(self) -> list[tuple[str, list[int], list[str]]]:
         """Return, once, the lines on the screen to colour: path, lines of the patch, their texts."""
-        document, wanted = self.document, self._uncoloured
+        document, lines = self.document, self._uncoloured
         self._uncoloured = set()
         if document is None:
             return []
         parts: list[tuple[str, list[int], list[str]]] = []
         for is_old in (True, False):
-            side = sorted(line for line in wanted if document.patch.lines[line].startswith(b"-") is is_old)
+            side = sorted(line for line in lines if document.patch.lines[line].startswith(b"-") is is_old)
             parts += self._together(side)
         return parts
 
@@ -315,22 +315,22 @@ class DiffView(LineView, can_focus=True, inherit_bindings=False):
             self._uncoloured.add(line)
             spans = ()
         marks = [(begin, end, f"{ground[0]}-word") for begin, end in self._differing(line)] if ground else []
-        found = _places_of(self.wanted, text) if self.wanted else []
+        matches = _matches_of(self.wanted, text) if self.wanted else []
         cuts = {0, len(text)}
-        for begin, end, *_ in (*spans, *marks, *found):
+        for begin, end, *_ in (*spans, *marks, *matches):
             cuts.update((min(begin, len(text)), min(end, len(text))))
         points = sorted(cuts)
         segments: list[Segment] = []
         for begin, end in pairwise(points):
-            over = next((name for low, high, name in (*found, *marks) if low <= begin < high), "")
+            over = next((name for low, high, name in (*matches, *marks) if low <= begin < high), "")
             colour = next((name for low, high, name in spans if low <= begin < high), "")
             segments.append(Segment(text[begin:end], self._look(colour, *ground, *((over,) if over else ()))))
         return segments
 
     def _differing(self, line: int) -> tuple[tuple[int, int], ...]:
         """Return the words of a line that its counterpart does not have."""
-        known = self._words.get(line)
-        if known is None:
+        ranges = self._words.get(line)
+        if ranges is None:
             pair = self.document.patch.pairs[line] if self.document else NO_PAIR
             if pair == NO_PAIR:
                 return ()
@@ -338,8 +338,8 @@ class DiffView(LineView, can_focus=True, inherit_bindings=False):
                 self._words.clear()
             old, new = min(line, pair), max(line, pair)
             self._words[old], self._words[new] = differing(self._text(old), self._text(new))
-            known = self._words[line]
-        return known
+            ranges = self._words[line]
+        return ranges
 
     def _look(self, colour: str, *grounds: str) -> Style:
         """Return the colour of one component class on the background of the last of `grounds`."""
@@ -349,8 +349,10 @@ class DiffView(LineView, can_focus=True, inherit_bindings=False):
             for name in grounds:
                 style += Style(bgcolor=self.style_of(name).bgcolor)
             if colour:
-                own = self.style_of(colour)
-                style += Style(color=own.color, bold=own.bold, bgcolor=None if grounds else own.bgcolor)
+                text_style = self.style_of(colour)
+                style += Style(
+                    color=text_style.color, bold=text_style.bold, bgcolor=None if grounds else text_style.bgcolor
+                )
             self._looks[colour, *grounds] = style
         return style
 
@@ -368,15 +370,15 @@ def note_of(file: FilePatch) -> str:
     return "renamed" if file.old_path else "empty file" if file.what in ("added", "deleted") else "mode changed"
 
 
-def _places_of(wanted: str, text: str) -> list[tuple[int, int, str]]:
+def _matches_of(sought: str, text: str) -> list[tuple[int, int, str]]:
     """Return the matches of a search text."""
-    fold: Callable[[str], str] = str if wanted != wanted.lower() else str.lower
+    fold: Callable[[str], str] = str if sought != sought.lower() else str.lower
     folded, at = fold(text), 0
-    found: list[tuple[int, int, str]] = []
-    while (at := folded.find(wanted, at)) >= 0:
-        found.append((at, at + len(wanted), "diff--match"))
-        at += max(1, len(wanted))
-    return found
+    matches: list[tuple[int, int, str]] = []
+    while (at := folded.find(sought, at)) >= 0:
+        matches.append((at, at + len(sought), "diff--match"))
+        at += max(1, len(sought))
+    return matches
 
 
 def colour_parts(parts: Sequence[tuple[str, list[int], list[str]]]) -> dict[int, Spans]:
@@ -426,10 +428,12 @@ def lexer_of(path: str) -> Lexer | None:
     from pygments.util import ClassNotFound
 
     try:
-        found = find_lexer_class_for_filename(path)
+        lexer_class = find_lexer_class_for_filename(path)
     except ClassNotFound:
         return None
-    return None if found is None or found.name == "Text only" else found(stripnl=False, ensurenl=False)
+    return (
+        None if lexer_class is None or lexer_class.name == "Text only" else lexer_class(stripnl=False, ensurenl=False)
+    )
 
 
 def colour_lines(path: str, lines: Sequence[str]) -> list[Spans]:
@@ -468,12 +472,12 @@ def differing(before: str, after: str) -> tuple[tuple[tuple[int, int], ...], tup
         return (), ()
     codes = [code for code in matcher.get_opcodes() if code[0] != "equal"]
     return (
-        tuple(_places(old, ((begin, end) for _, begin, end, _, _ in codes))),
-        tuple(_places(new, ((begin, end) for _, _, _, begin, end in codes))),
+        tuple(_character_ranges(old, ((begin, end) for _, begin, end, _, _ in codes))),
+        tuple(_character_ranges(new, ((begin, end) for _, _, _, begin, end in codes))),
     )
 
 
-def _places(words: Sequence[str], ranges: Iterator[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+def _character_ranges(words: Sequence[str], ranges: Iterator[tuple[int, int]]) -> Iterator[tuple[int, int]]:
     """Convert ranges of words to ranges of characters."""
     starts = [0]
     for word in words:

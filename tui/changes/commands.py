@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .operations import OperationCommands
 
 CHANGES = KeyContext.CHANGES
-_OPERATIONS = {one.in_view.action: one for one in OPERATIONS if one.in_view}
+_OPERATIONS = {operation.in_view.action: operation for operation in OPERATIONS if operation.in_view}
 """The operations with a key here, by action."""
 _OF_ONE_RUN = frozenset((*_OPERATIONS, "apply_file", "mark_hunk", "apply_hunks", "keep_changes", "edit_change"))
 """Actions without a meaning between two runs."""
@@ -62,15 +62,15 @@ class ChangesCommands(Commands):
 
         engine, run_store = self._bridge.engine, self._deck.run_store
 
-        def standing() -> RunSnapshot:
+        def current() -> RunSnapshot:
             return run_store.get(run.run_id) or run
 
         screen = ChangesScreen(
             self._bridge,
-            lambda: _title(standing()),
-            lambda: read_changes(engine, standing()),
-            lambda: not standing().has_ended,
-            lambda screen, action_id: self._act(screen, action_id, standing()),
+            lambda: _title(current()),
+            lambda: read_changes(engine, current()),
+            lambda: not current().has_ended,
+            lambda screen, action_id: self._act(screen, action_id, current()),
             self._deck.actions,
         )
         self.app.push_screen(screen)
@@ -78,13 +78,13 @@ class ChangesCommands(Commands):
     def show_difference(self, run: RunSnapshot, other: RunSnapshot) -> None:
         """Show the changes that turn the other run's files into this run's."""
         from ..dialogs.reader import HelpScreen
-        from ..keys.keymap import said
+        from ..keys.keymap import with_keys
         from ._reader import read_difference
         from ._screen import ChangesScreen
 
         engine, actions = self._bridge.engine, [each for each in self._deck.actions if each.id not in _OF_ONE_RUN]
         names = f"{name_of(run)} to {name_of(other)}"
-        context = replace(self._deck.action_context, run=None, marked=0, place=CHANGES)
+        context = replace(self._deck.action_context, run=None, marked=0, key_context=CHANGES)
 
         def act(screen: ChangesScreen, action_id: str) -> None:
             does: dict[str, Callable[[], object]] = {
@@ -95,7 +95,7 @@ class ChangesCommands(Commands):
             }
             action = next((action for action in actions if action.id == action_id), None)
             if action and (obstacle := action.refusal(context)):
-                self._deck.refuse(action, said(obstacle, actions))
+                self._deck.refuse(action, with_keys(obstacle, actions))
             elif action_id in does:
                 does[action_id]()
             else:
@@ -115,13 +115,14 @@ class ChangesCommands(Commands):
     def _act(self, screen: ChangesScreen, action_id: str, run: RunSnapshot) -> None:
         """Do the action of a key in the changes."""
         operations = self._operations
-        context = replace(self._deck.action_context, run=run, marked=0, place=CHANGES)
+        context = replace(self._deck.action_context, run=run, marked=0, key_context=CHANGES)
         if self._obstacle(action_id, context):
             return
         file = screen.view.file
         names = [name for name in (file.path, file.old_path) if name] if file else []
         does: dict[str, Callable[[], object]] = {
-            name: lambda one=one: self.spawn(operations.carry_out, one, run) for name, one in _OPERATIONS.items()
+            name: lambda operation=operation: self.spawn(operations.carry_out, operation, run)
+            for name, operation in _OPERATIONS.items()
         }
         does |= {
             "discard_changes": lambda: self.spawn(self._discard, screen, run),
@@ -138,7 +139,7 @@ class ChangesCommands(Commands):
         does[action_id]()
 
     in_view = (
-        *(_action(one.in_view) for one in OPERATIONS if one.in_view),
+        *(_action(operation.in_view) for operation in OPERATIONS if operation.in_view),
         Action("apply_file", at(CHANGES, "F"), "apply file", do="screen.act('apply_file')", changes=True,
                guarded=True, after="apply_changes",
                help="Apply the changes of the file under the cursor to your working tree."),
@@ -220,11 +221,11 @@ class ChangesCommands(Commands):
         from ..terminal.handover import edit_file
 
         document = screen.document
-        place = document.place_at(screen.view.cursor) if document else None
-        if place is None:
+        position = document.position_at(screen.view.cursor) if document else None
+        if position is None:
             self._say("No file under the cursor.")
             return
-        name, line = place
+        name, line = position
         root = await self._bridge.call(self._bridge.engine.work.root, run)
         path = await self._bridge.call(_file_in, root, name)
         if not path:

@@ -26,7 +26,7 @@ class OperationCommands(Commands):
         what = name_of(run) if not more else f"the work of {len(runs)} runs"
 
         async def load() -> list[Plan]:
-            return await self._bridge.call(lambda: [work.plan(operation, one, **options) for one in runs])
+            return await self._bridge.call(lambda: [work.plan(operation, each, **options) for each in runs])
 
         agreed = await self.app.push_screen_wait(PlanScreen(operation, what, load))
         if agreed is None:

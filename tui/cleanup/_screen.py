@@ -264,8 +264,8 @@ def room_line(stock: Stock, selection: Selection, now: float, *, purge: bool) ->
     if not stock.trash:
         return line
     oldest = min(run.ended or now for run in stock.trash)
-    left = max(0.0, oldest + KEPT - now)
-    when = f"in {round(left / 3600)} h" if left >= 3600 else "within an hour"
+    seconds = max(0.0, oldest + KEPT - now)
+    when = f"in {round(seconds / 3600)} h" if seconds >= 3600 else "within an hour"
     return f"{line} The trash holds {size_text(stock.trash_size)}; the oldest runs in it are removed {when}."
 
 

@@ -33,16 +33,16 @@ class CleanUpCommands(Commands):
             keys=self._keys_line(CLEAN_UP),
             undo_key=self._key("undo"),
         )
-        wanted = await self.app.push_screen_wait(screen)
-        if wanted is None:
+        choice = await self.app.push_screen_wait(screen)
+        if choice is None:
             return
-        busy = self.app.set_timer(BUSY_SECONDS, lambda: self._say(f"Deleting {runs_word(len(wanted.run_ids))}…"))
+        busy = self.app.set_timer(BUSY_SECONDS, lambda: self._say(f"Deleting {runs_word(len(choice.run_ids))}…"))
         try:
-            cleaned = await self._bridge.call(clean, engine.project, wanted.run_ids, for_good=wanted.purge)
+            cleaned = await self._bridge.call(clean, engine.project, choice.run_ids, for_good=choice.purge)
         finally:
             busy.stop()
         await self._deck.undo.look()
-        self._report(cleaned, purge=wanted.purge)
+        self._report(cleaned, purge=choice.purge)
 
     def _report(self, cleaned: Cleaned, *, purge: bool) -> None:
         what = runs_word(len(cleaned.moved))
@@ -52,8 +52,8 @@ class CleanUpCommands(Commands):
             self._say(f"Moved {what} to the trash. {self._key('undo')} restores them.")
         if cleaned.left:
             run_id, why = cleaned.left[0]
-            others = f", and {len(cleaned.left) - 1} more" if len(cleaned.left) > 1 else ""
-            self._say(f"Not deleted: {run_id[-6:]}{others}: {one_line(why, 200)}", error=True)
+            more = f", and {len(cleaned.left) - 1} more" if len(cleaned.left) > 1 else ""
+            self._say(f"Not deleted: {run_id[-6:]}{more}: {one_line(why, 200)}", error=True)
 
     in_dialog = (
         Action("clean", at(CLEAN_UP, "ctrl+s"), "clean up", "Delete the runs that match the rules. Asks first.",

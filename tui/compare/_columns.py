@@ -53,11 +53,13 @@ def lines(sides: Sequence[Side], current: int, width: int, now: datetime) -> lis
     laid_out = [_line("", [_head(number, sides[number], current, room) for number in shown])]
     if not is_one_task(sides):
         laid_out.append(_line("task", [_cell(one_line(side.run.meta.task, 300), room) for side in some]))
-    said = {number: facts(sides[number], now) for number in shown}
+    facts_by_number = {number: facts(sides[number], now) for number in shown}
     best_ones = best(sides)
     for row in ROWS:
         ones = best_ones.get(row, frozenset())
-        laid_out.append(_line(row, [_fact(row, said[at][row], sides[at], room, is_best=at in ones) for at in shown]))
+        laid_out.append(
+            _line(row, [_fact(row, facts_by_number[at][row], sides[at], room, is_best=at in ones) for at in shown])
+        )
     laid_out += _block("files", [[Content(row) for row in _files(side, room)] for side in some], room)
     laid_out += _block("answer", [[*islice(_answer(side, room), ANSWER_ROWS)] for side in some], room)
     return laid_out
@@ -80,7 +82,7 @@ def _fact(row: str, text: str, side: Side, room: int, *, is_best: bool) -> Conte
 def _cell(text: str, room: int) -> Content:
     """Return a text in `room` cells; the first state glyph in it has its colour."""
     cut = fit(one_line(text, 600), room)
-    at = next((place for place, char in enumerate(cut) if char in _STYLES), None)
+    at = next((index for index, char in enumerate(cut) if char in _STYLES), None)
     if at is None:
         return Content(cut)
     return Content.assemble(cut[:at], (cut[at], _STYLES[cut[at]]), cut[at + 1 :])
@@ -89,8 +91,8 @@ def _cell(text: str, room: int) -> Content:
 def _files(side: Side, room: int) -> list[str]:
     rows: list[str] = []
     for path, counts in files(side):
-        left = room - cells(counts) - 1 if counts else room
-        rows.append(f"{fit(short_path(path, max(1, left)), left)} {counts}" if counts else fit(path, room))
+        path_room = room - cells(counts) - 1 if counts else room
+        rows.append(f"{fit(short_path(path, max(1, path_room)), path_room)} {counts}" if counts else fit(path, room))
     return rows
 
 

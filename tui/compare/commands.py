@@ -53,7 +53,7 @@ class CompareCommands(Commands):
             case "close":
                 deck.show_comparison(None)
             case "help":
-                self._show_help(place=COMPARE)
+                self._show_help(key_context=COMPARE)
             case "open":
                 self._mark_seen((screen.run,))
                 self.spawn(self._open, screen.run)
@@ -66,7 +66,7 @@ class CompareCommands(Commands):
                 from ...core.work.operation import CHOOSE
                 from ..changes.operations import OperationCommands
 
-                others = [one for one in screen.runs if one.run_id != run.run_id]
+                others = [each for each in screen.runs if each.run_id != run.run_id]
                 self.spawn(self._of(OperationCommands).carry_out, CHOOSE, run, others=others)
             case _:
                 pass
@@ -83,11 +83,13 @@ class CompareCommands(Commands):
         """Show the difference between the current column's run and another one."""
         run = screen.run
         others = [other for other in screen.runs if other.run_id != run.run_id]
-        other = others[0] if len(others) == 1 else await self._other(run, others, screen.run_ids)
+        other = others[0] if len(others) == 1 else await self._pick_other(run, others, screen.run_ids)
         if other is not None:
             self._of(ChangesCommands).show_difference(run, other)
 
-    async def _other(self, run: RunSnapshot, others: list[RunSnapshot], run_ids: tuple[str, ...]) -> RunSnapshot | None:
+    async def _pick_other(
+        self, run: RunSnapshot, others: list[RunSnapshot], run_ids: tuple[str, ...]
+    ) -> RunSnapshot | None:
         from ..dialogs.pick import PickScreen
 
         rows = [f"{run_ids.index(other.run_id) + 1}  {name_of(other)}" for other in others]

@@ -81,12 +81,12 @@ class CompareScreen(LeanScreen):
     # --- updates from the deck -----------------------------------------------------------------------------------
 
     def runs_changed(self, update: Update) -> None:
-        known = self.run_ids
-        self._gone.update(set(known).intersection(update.removed))
+        run_ids = self.run_ids
+        self._gone.update(set(run_ids).intersection(update.removed))
         for run in update.runs:
-            if run.run_id in known:
+            if run.run_id in run_ids:
                 self._gone.discard(run.run_id)
-                number = known.index(run.run_id)
+                number = run_ids.index(run.run_id)
                 if run.has_ended and not self._sides[number].run.has_ended:
                     self._unread.add(run.run_id)
                 self._sides[number] = _with_run(self._sides[number], run)
@@ -134,10 +134,10 @@ class CompareScreen(LeanScreen):
         shown = shown_columns(len(self._sides), self.current, width)
         more = f"   {shown.start + 1}–{shown.stop} of {len(self._sides)}" if len(shown) < len(self._sides) else ""
         gone = [run.meta.short_id for run in self.runs if run.run_id in self._gone]
-        said = f"   {', '.join(gone)} {'was' if len(gone) == 1 else 'were'} deleted" if gone else ""
-        room = width - len(more) - len(said)
+        note = f"   {', '.join(gone)} {'was' if len(gone) == 1 else 'were'} deleted" if gone else ""
+        room = width - len(more) - len(note)
         title = Content(f" {title_of(self._sides)}").truncate(max(10, room), ellipsis=True)
-        self.query_one("#title", Static).update(Content.assemble(title, (f"{more}{said}", "$text-muted")))
+        self.query_one("#title", Static).update(Content.assemble(title, (f"{more}{note}", "$text-muted")))
         drawn = lines(self._sides, self.current, width, datetime.now(UTC))
         self.query_one("#columns", Static).update(Content("\n").join(drawn))
 

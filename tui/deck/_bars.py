@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from ...core.agents.choice import AgentChoice
-    from ...core.budget.allowance import Standing
+    from ...core.budget.allowance import DaySpending
 
 GAP = "  "
 APART = "   "
@@ -83,7 +83,7 @@ class DeckHeader(Widget):
         """The same without the slots."""
         self._short_runs = ""
         """The same without the parts of the figure."""
-        self._told = ""
+        self._tooltip_text = ""
         """The tooltip's text."""
 
     def show_agent(self, agent: AgentChoice | None, problem: str) -> None:
@@ -111,15 +111,15 @@ class DeckHeader(Widget):
             f"All runs: {_spent(whole) or NOTHING}",
             f"{costs_key} shows details",
         )
-        told = "\n".join(words)
-        if told != self._told:
-            self._told = told
-            self.tooltip = Content(told)
+        text = "\n".join(words)
+        if text != self._tooltip_text:
+            self._tooltip_text = text
+            self.tooltip = Content(text)
 
-    def show_spending(self, standing: Standing | None) -> None:
+    def show_spending(self, spending: DaySpending | None) -> None:
         """Show the spent part of the day's budget, instead of today's usage."""
-        self._of_budget = standing.words if standing else ""
-        self._level = str(standing.level) if standing else ""
+        self._of_budget = spending.words if spending else ""
+        self._level = str(spending.level) if spending else ""
 
     def show_needs(self, needs: Mapping[Need, int]) -> None:
         """Show how many runs need you, and why; and the number of other unread results."""
@@ -181,7 +181,7 @@ class DeckHeader(Widget):
         )
         urgent = (needs[:count] for count in range(len(needs), 0, -1))
         choices = [(needs, _joined(*parts)) for parts in shorter] + [(some, self._short_runs) for some in urgent]
-        fitting = (one for one in choices if len(one[1]) + _cells(one[0]) <= room - SHORTEST_PATH)
+        fitting = (choice for choice in choices if len(choice[1]) + _cells(choice[0]) <= room - SHORTEST_PATH)
         return next(fitting, (needs[:1], "" if needs else self._short_runs))
 
 
@@ -255,20 +255,20 @@ def fitting(hints: list[Hint], room: int) -> list[Hint]:
 
 class UsedUp:
     def __init__(self) -> None:
-        self._known: set[tuple[str, str]] | None = None
+        self._reported: set[tuple[str, str]] | None = None
         """Day and name of each; None before the first check, whose budgets only the header shows."""
 
-    def look(self, standing: Standing | None, running: int) -> str:
+    def look(self, spending: DaySpending | None, running: int) -> str:
         """Return a message for budgets used up since the last check; `running` is the number of running runs."""
-        used = [] if standing is None else [(standing.day, name) for name, spent in standing.parts if spent.is_used_up]
-        known = set(used) if self._known is None else self._known
-        new = [name for day, name in used if (day, name) not in known]
-        self._known = known.union(used)
-        if standing is None or not new:
+        used = [] if spending is None else [(spending.day, name) for name, spent in spending.parts if spent.is_used_up]
+        reported = set(used) if self._reported is None else self._reported
+        new = [name for day, name in used if (day, name) not in reported]
+        self._reported = reported.union(used)
+        if spending is None or not new:
             return ""
         from ...core.budget.allowance import BUDGETS
 
-        spent = dict(standing.parts)
+        spent = dict(spending.parts)
         lines = [f"{BUDGETS[name].capitalize()} is used up: {spent[name].figures} spent." for name in new]
         if running:
             return "\n".join((*lines, f"New runs are refused. Still running: {runs_word(running)}."))

@@ -82,12 +82,12 @@ class Panes(Vertical):
         """Cells from the mouse to the border."""
 
     @property
-    def place(self) -> KeyContext:
+    def key_context(self) -> KeyContext:
         """The pane with the focus, or with the focus in one of its lines."""
         focused = self._deck.focused
         is_at_transcript = focused is not None and self.right in focused.ancestors
         lent = KeyContext.TRANSCRIPT if is_at_transcript else KeyContext.RUNS
-        return next((place for place, pane in self._panes.items() if pane.has_focus), lent)
+        return next((pane for pane, widget in self._panes.items() if widget.has_focus), lent)
 
     @property
     def _room(self) -> Room:
@@ -96,7 +96,7 @@ class Panes(Vertical):
     def lay_out(self) -> None:
         """Show the panes that fit; the screen composes after the first call, so that nothing is styled twice."""
         room = self._room
-        visible = visible_panes(room, self.place, self.zoomed, self._shape, self._empty)
+        visible = visible_panes(room, self.key_context, self.zoomed, self._shape, self._empty)
         request = self.request.wanted_height if self.request else 0
         if self._laid_out == (room, visible, self._shape, request):
             return
@@ -104,8 +104,8 @@ class Panes(Vertical):
         self._laid_out = (room, visible, self._shape, request)
         if self.request:
             self.request.styles.max_height = request_height(room)
-        for place, pane in self._panes.items():
-            pane.display = place in visible
+        for pane, widget in self._panes.items():
+            widget.display = pane in visible
         several = len(visible) > 1
         self.left.display = visible != frozenset({KeyContext.TRANSCRIPT})
         self.right.display = KeyContext.TRANSCRIPT in visible
@@ -132,23 +132,23 @@ class Panes(Vertical):
             self._empty = empty
             self.fit_content()
 
-    def go_to(self, place: KeyContext) -> None:
+    def go_to(self, pane: KeyContext) -> None:
         """Show a pane and focus it; a zoom moves along."""
-        self.show(place)
-        block = self.request if place is KeyContext.TRANSCRIPT else None
-        (block if block is not None and block.request else self._panes[place]).focus()
+        self.show(pane)
+        block = self.request if pane is KeyContext.TRANSCRIPT else None
+        (block if block is not None and block.request else self._panes[pane]).focus()
 
-    def show(self, place: KeyContext) -> None:
+    def show(self, pane: KeyContext) -> None:
         """Show a pane that gets the focus next; a zoom moves along."""
         if self.zoomed is not None:
-            self.zoomed = place
+            self.zoomed = pane
         self._back_to = None
         self._laid_out = None
-        self._panes[place].display = True
+        self._panes[pane].display = True
         self.left.display = self.right.display = True
 
     def go_round(self, step: int) -> None:
-        self.go_to(PANES[(PANES.index(self.place) + step) % len(PANES)])
+        self.go_to(PANES[(PANES.index(self.key_context) + step) % len(PANES)])
 
     def go_back(self) -> None:
         """Leave the zoom, otherwise the pane for the runs."""
@@ -160,22 +160,22 @@ class Panes(Vertical):
         else:
             self.go_to(KeyContext.RUNS)
 
-    def zoom(self, place: KeyContext | None) -> None:
+    def zoom(self, pane: KeyContext | None) -> None:
         """Show one pane full screen; None ends it."""
-        self.zoomed = place
+        self.zoomed = pane
         self._back_to = None
-        if place is not None:
-            self.go_to(place)
+        if pane is not None:
+            self.go_to(pane)
         self.lay_out()
 
-    def visit(self, place: KeyContext) -> None:
+    def visit(self, pane: KeyContext) -> None:
         """Show a pane full screen; going back returns to the current focus."""
-        place_now = self.place
-        self.zoom(place)
-        self._back_to = place_now
+        pane_now = self.key_context
+        self.zoom(pane)
+        self._back_to = pane_now
 
     def toggle_zoom(self) -> None:
-        self.zoom(None if self.zoomed else self.place)
+        self.zoom(None if self.zoomed else self.key_context)
 
     # --- sizes -------------------------------------------------------------------------------------------------------
 
@@ -215,7 +215,7 @@ class Panes(Vertical):
 
     def border_at(self, x: int, y: int) -> Border | None:
         """Return the border in a cell of the screen."""
-        presets, runs, transcript = (self._panes[place] for place in PANES)
+        presets, runs, transcript = (self._panes[pane] for pane in PANES)
         above = self.above.region
         if self.left.display and transcript.display:
             if not self._room.is_beside:

@@ -87,12 +87,12 @@ NOTHING_EMPTY: frozenset[KeyContext] = frozenset()
 
 def visible_panes(
     room: Room,
-    place: KeyContext,
+    focused: KeyContext,
     zoomed: KeyContext | None,
     shape: Shape,
     empty: frozenset[KeyContext] = NOTHING_EMPTY,
 ) -> frozenset[KeyContext]:
-    """Return the panes to show when `place` has the focus; `empty` panes give their room to the others.
+    """Return the panes to show; `focused` is the pane with the focus, `empty` panes give their room to the others.
 
     With little room, presets are hidden unless they have the focus or you set their width; on a narrow screen they
     replace the runs.
@@ -100,15 +100,15 @@ def visible_panes(
     if zoomed is not None:
         return frozenset({zoomed})
     if not room.holds_several:
-        return frozenset({place})
-    if room.width >= ROOMY or (room.width >= WIDE and (place is KeyContext.PRESETS or shape.presets is not None)):
+        return frozenset({focused})
+    if room.width >= ROOMY or (room.width >= WIDE and (focused is KeyContext.PRESETS or shape.presets is not None)):
         panes = frozenset(PANES)
     else:
-        above = KeyContext.PRESETS if place is KeyContext.PRESETS else KeyContext.RUNS
+        above = KeyContext.PRESETS if focused is KeyContext.PRESETS else KeyContext.RUNS
         panes = frozenset({above, KeyContext.TRANSCRIPT})
     # Without runs there is no transcript, but presets and runs list the keys for the first run.
     unused = KeyContext.TRANSCRIPT if KeyContext.RUNS in empty else KeyContext.PRESETS
-    return panes - {unused} if empty and place is not unused else panes
+    return panes - {unused} if empty and focused is not unused else panes
 
 
 def presets_width(shape: Shape, room: Room, *, has_transcript: bool = True) -> int:
@@ -117,28 +117,28 @@ def presets_width(shape: Shape, room: Room, *, has_transcript: bool = True) -> i
     """
     width = left_width(shape, room) if room.is_beside and has_transcript else room.width
     if shape.presets is not None:
-        wanted = round(shape.presets * room.width)
+        columns = round(shape.presets * room.width)
     elif not has_transcript:
-        wanted = width
+        columns = width
     elif room.is_beside:
-        wanted = FIRST_PRESETS_OF_THREE
+        columns = FIRST_PRESETS_OF_THREE
     else:
-        wanted = max(FIRST_PRESETS, room.width // 5)
-    return max(LEAST_PRESETS, min(wanted, width - LEAST_RUNS))
+        columns = max(FIRST_PRESETS, room.width // 5)
+    return max(LEAST_PRESETS, min(columns, width - LEAST_RUNS))
 
 
 def left_width(shape: Shape, room: Room) -> int:
     """Return the columns of presets and runs beside the transcript."""
-    wanted = round((FIRST_LEFT if shape.left is None else shape.left) * room.width)
-    return max(LEAST_PRESETS + LEAST_RUNS, min(wanted, room.width - LEAST_BESIDE))
+    columns = round((FIRST_LEFT if shape.left is None else shape.left) * room.width)
+    return max(LEAST_PRESETS + LEAST_RUNS, min(columns, room.width - LEAST_BESIDE))
 
 
 def above_height(shape: Shape, room: Room, request: int = 0) -> int:
     """Return the rows of the part above the transcript; `request` is the height that a request below it needs."""
     first = FIRST_ABOVE if room.width >= WIDE else FIRST_ABOVE_STACKED
-    wanted = round((first if shape.above is None else shape.above) * room.deck_height)
+    rows = round((first if shape.above is None else shape.above) * room.deck_height)
     below = LEAST_TRANSCRIPT + min(request, request_height(room))
-    return max(LEAST_ABOVE, min(wanted, room.deck_height - below))
+    return max(LEAST_ABOVE, min(rows, room.deck_height - below))
 
 
 def request_height(room: Room) -> int:

@@ -174,8 +174,8 @@ def ends_text(ended: Sequence[RunSnapshot], cells: int = CELLS) -> str:
         return f"{_who(ended[0], cells)}\n{doing(ended[0], 2 * cells - WRAP_CELLS)}"
     alike = Counter(_lines(ended, cells))
     lines = [line if count == 1 else f"{line} ×{count}" for line, count in alike.items()][:LINES]
-    if rest := sum(list(alike.values())[LINES:]):
-        lines.append(f"and {runs_word(rest)} more")
+    if omitted := sum(list(alike.values())[LINES:]):
+        lines.append(f"and {runs_word(omitted)} more")
     return "\n".join(lines)
 
 
@@ -217,9 +217,9 @@ def _who(run: RunSnapshot, cells: int = CELLS) -> str:
     """Name a run by its task, with the preset before it if there is room."""
     shown, preset, task = state(run), one_line(run.meta.preset, 40), about(run)
     room = cells - len(shown) - 2
-    left = room - len(preset) - 3
-    if preset and (len(task) <= left or left >= LEAST_TASK):
-        return f"{shown}  {preset} ▸ {_cut(task, left)}"
+    task_room = room - len(preset) - 3
+    if preset and (len(task) <= task_room or task_room >= LEAST_TASK):
+        return f"{shown}  {preset} ▸ {_cut(task, task_room)}"
     return f"{shown}  {_cut(task, room)}"
 
 

@@ -25,7 +25,7 @@ class Undo:
         self._bridge = bridge
         self._changed = changed
         self._has_any = False
-        self._turn = asyncio.Lock()
+        self._lock = asyncio.Lock()
 
     def __bool__(self) -> bool:
         """Return whether the last lookup found an action to undo."""
@@ -44,7 +44,7 @@ class Undo:
 
         One at a time: a concurrent call gets the action before that. Raises IndexError if there is none.
         """
-        async with self._turn:
+        async with self._lock:
             act = await self.look()
             if act is None:
                 raise IndexError

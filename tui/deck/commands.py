@@ -108,7 +108,7 @@ class DeckCommands(Commands):
     def go_back(self) -> None:
         """Leave full screen, then the pane. Never quits."""
         runs, panes = self._deck.runs, self._deck.panes
-        if panes.place is RUNS and runs.listing.filter:
+        if panes.key_context is RUNS and runs.listing.filter:
             runs.filter_by("")
             runs.keep_layout()
         else:
@@ -169,12 +169,12 @@ class DeckCommands(Commands):
 
     async def _examine(self, screen: ReadingScreen) -> None:
         from ...core.doctor import examine
-        from ..text.reports import COLOURS, check_lines, verdict
+        from ..text.reports import COLOURS, check_lines, summary
 
         checks = await self._bridge.call(examine, self._bridge.engine.cwd)
         if screen.is_current:
             worst_first = sorted(checks, key=lambda check: list(COLOURS).index(check.state))
-            screen.show([check_lines(check) for check in worst_first], verdict(checks))
+            screen.show([check_lines(check) for check in worst_first], summary(checks))
 
 
 def what_goes_on(counts: Counts) -> Iterator[str]:

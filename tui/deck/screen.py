@@ -33,7 +33,7 @@ from ..feed.messages import (
 )
 from ..feed.reader import last_lines
 from ..keys.command import OWN_PREFIX, Action, ActionContext, KeyContext
-from ..keys.keymap import bindings, footer_hints, key_of, keys_line, said
+from ..keys.keymap import bindings, footer_hints, key_of, keys_line, with_keys
 from ..presets.list import PresetList
 from ..runs.column_layout import chosen_columns
 from ..runs.filter_line import FilterLine
@@ -133,9 +133,9 @@ class MainScreen(LeanScreen):
     def _bind_own(self, panes: Mapping[KeyContext, Widget]) -> None:
         """Bind the keys from the settings of commands and of actions without a default key, each in its pane."""
         for action in self.actions:
-            if action.id.startswith(OWN_PREFIX) or action.place:
-                for place, key in action.keys:
-                    bind(panes.get(place, self), key, action.command, action.name)
+            if action.id.startswith(OWN_PREFIX) or action.key_context:
+                for context, key in action.keys:
+                    bind(panes.get(context, self), key, action.command, action.name)
 
     def compose(self) -> ComposeResult:
         self.panes.lay_out()
@@ -242,18 +242,18 @@ class MainScreen(LeanScreen):
         return self.focused is not None and isinstance(self.focused.parent, PromptLine)
 
     @property
-    def _place(self) -> KeyContext:
-        """The place with the focus."""
+    def _key_context(self) -> KeyContext:
+        """The context with the focus."""
         if self._is_prompting:
             return KeyContext.FILTER
         if self.talk.is_open and self.focused is not None and self.talk in self.focused.ancestors:
             return KeyContext.TALK
-        return KeyContext.REQUEST if self.request.has_focus else self.search.place(self.panes.place)
+        return KeyContext.REQUEST if self.request.has_focus else self.search.key_context(self.panes.key_context)
 
     @property
     def action_context(self) -> ActionContext:
         return ActionContext(
-            place=self._place,
+            key_context=self._key_context,
             preset=self.presets.preset,
             problem=self.presets.problem,
             run=self.run,
@@ -325,7 +325,7 @@ class MainScreen(LeanScreen):
             KeyContext.PRESETS: bool(self.presets.row_count) or not self.presets.is_read,
             KeyContext.RUNS: bool(len(self.run_store)) or not self._begun,
         }
-        self.panes.show_empty(frozenset(place for place, has_some in has_rows.items() if not has_some))
+        self.panes.show_empty(frozenset(pane for pane, has_some in has_rows.items() if not has_some))
 
     @on(AgentChosen)
     def show_agent(self, message: AgentChosen) -> None:
@@ -333,8 +333,8 @@ class MainScreen(LeanScreen):
 
     @on(SpendingRead)
     def show_spending(self, message: SpendingRead) -> None:
-        self._header.show_spending(message.standing)
-        if words := self._used_up.look(message.standing, self.counts.running):
+        self._header.show_spending(message.spending)
+        if words := self._used_up.look(message.spending, self.counts.running):
             self._toasts.warn(words)
 
     @on(SettingsRead)
@@ -413,8 +413,8 @@ class MainScreen(LeanScreen):
             self.bridge.spawn(self._read_earlier, run.run_id, earlier)
 
     async def _read_earlier(self, run_id: str, earlier: Sequence[RunSnapshot]) -> None:
-        known = await self.bridge.call(answers_of, self.bridge.engine, earlier)
-        self.transcript.show_earlier(run_id, known)
+        answers = await self.bridge.call(answers_of, self.bridge.engine, earlier)
+        self.transcript.show_earlier(run_id, answers)
 
     def show_request(self) -> None:
         """Show the shown run's request."""
@@ -451,7 +451,7 @@ class MainScreen(LeanScreen):
     def _show_action_context(self) -> None:
         self._header.show_needs(Counter(self.run_store.needs.values()))
         self._status.hints = footer_hints(self.action_context, self.actions)
-        self.request.show_keys(self._place)
+        self.request.show_keys(self._key_context)
 
     @on(RowList.Chosen)
     async def open_row(self) -> None:
@@ -459,7 +459,7 @@ class MainScreen(LeanScreen):
 
     @on(DescendantFocus)
     def show_focus(self) -> None:
-        if self.panes.place is KeyContext.TRANSCRIPT:
+        if self.panes.key_context is KeyContext.TRANSCRIPT:
             self.runs.mark_seen(self.transcript.run_id)
         self.panes.lay_out()
         self._show_action_context()
@@ -482,7 +482,7 @@ class MainScreen(LeanScreen):
         """Do an action of the registry, or report why it is not possible now."""
         action = next(action for action in self.actions if action.id == action_id)
         if obstacle := action.refusal(self.action_context):
-            self.refuse(action, said(obstacle, self.actions))
+            self.refuse(action, with_keys(obstacle, self.actions))
             return
         if action_id.startswith(OWN_PREFIX):
             from ..own_commands import OwnCommands
@@ -547,7 +547,7 @@ class MainScreen(LeanScreen):
     def open_talk(self, saying: Saying) -> None:
         """Open the message line below the transcript."""
         if not self.talk.is_open:
-            self._talk_from = KeyContext.REQUEST if self.request.has_focus else self.panes.place
+            self._talk_from = KeyContext.REQUEST if self.request.has_focus else self.panes.key_context
         self.panes.show(KeyContext.TRANSCRIPT)
         self.talk.open(saying)
 

@@ -20,18 +20,18 @@ NOTE = 300
 
 def changed_rows(run: RunSnapshot, changes: Changes | None, check: CheckResult | None, width: int) -> list[Row]:
     """Lay out a run's changes; for a running run, its changes so far."""
-    blocks = (_changes(run, changes, width), _place(run, width), _check(run, check, width))
+    blocks = (_changes(run, changes, width), _location(run, width), _check(run, check, width))
     return joined(block for block in blocks if block)
 
 
 def _changes(run: RunSnapshot, changes: Changes | None, width: int) -> list[Row]:
     if changes is None:
         return [note("This run's changes are unknown." if run.has_ended else "No information yet.")]
-    said = changes.sum if changes.files else "none" if changes.is_nothing else ""
+    summary = changes.sum if changes.files else "none" if changes.is_nothing else ""
     edited = f"The worktree was {EDITED}. Its current state is shown." if changes.edited else ""
     remarks = (edited, f"shared directory: {changes.shared}" if changes.shared else "", *changes.remarks)
     title = "In its worktree" if changes.edited else "Changes" if run.has_ended else "Changes so far"
-    head = heading(title, said)
+    head = heading(title, summary)
     return [
         head,
         *(row for remark in remarks if remark for row in text_rows(remark, width, "warning")),
@@ -39,16 +39,16 @@ def _changes(run: RunSnapshot, changes: Changes | None, width: int) -> list[Row]
     ]
 
 
-def _said(file: ChangedFile) -> str:
+def _file_details(file: ChangedFile) -> str:
     status = "" if file.status is FileStatus.MODIFIED else str(file.status)
     origin = f"from {one_line(file.old_path, NOTE)}" if file.old_path else ""
     return ", ".join(filter(None, (status, origin, one_line(file.note, NOTE))))
 
 
 def _files(changes: Changes, width: int) -> Iterator[Row]:
-    said = [_said(file) for file in changes.named]
-    beside = min(max((cells(text) for text in said), default=0), width // 3)
-    for file, text in zip(changes.named, said, strict=True):
+    details = [_file_details(file) for file in changes.named]
+    beside = min(max((cells(text) for text in details), default=0), width // 3)
+    for file, text in zip(changes.named, details, strict=True):
         counts = ("", "") if file.added is None or file.removed is None else (f"+{file.added}", f"−{file.removed}")
         figures = "".join(fit(count, COUNT, right=True) for count in counts)
         name = fit(one_line(file.path, NOTE), max(8, width - 2 * COUNT - beside - 4))
@@ -57,15 +57,15 @@ def _files(changes: Changes, width: int) -> Iterator[Row]:
         yield note(f"  and {more:,} more")
 
 
-def _place(run: RunSnapshot, width: int) -> list[Row]:
+def _location(run: RunSnapshot, width: int) -> list[Row]:
     meta = run.meta
     if meta.worktree is None and run.branch:
-        said = f"branch {one_line(run.branch, NOTE)}, fetched from {one_line(run.host, NOTE)}"
-        return [heading("Where", "a separate copy on another machine"), *text_rows(said, width)]
+        text = f"branch {one_line(run.branch, NOTE)}, fetched from {one_line(run.host, NOTE)}"
+        return [heading("Where", "a separate copy on another machine"), *text_rows(text, width)]
     if meta.worktree is None:
         return [heading("Where", short_path(meta.cwd))]
-    said = f"{meta.worktree.words}\nof {short_path(meta.worktree.origin)}"
-    return [heading("Where", "its own worktree"), *text_rows(said, width)]
+    text = f"{meta.worktree.words}\nof {short_path(meta.worktree.origin)}"
+    return [heading("Where", "its own worktree"), *text_rows(text, width)]
 
 
 def _check(run: RunSnapshot, check: CheckResult | None, width: int) -> list[Row]:

@@ -316,5 +316,5 @@ def _lease_left(heard_at: str, now: datetime, lease: float) -> str:
     heard = moment(heard_at)
     if not lease or heard is None:
         return "" if lease else "unlimited: it runs until its host is back (hosts.lease)"
-    left = lease - (now - heard).total_seconds()
-    return f"about {span(left)}, then the run stops itself (hosts.lease)" if left > 0 else "expired: run stopped"
+    seconds = lease - (now - heard).total_seconds()
+    return f"about {span(seconds)}, then the run stops itself (hosts.lease)" if seconds > 0 else "expired: run stopped"

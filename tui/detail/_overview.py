@@ -31,15 +31,15 @@ class Overview(RowList, can_focus=False):
     @property
     def block(self) -> Block | None:
         """The block under the cursor."""
-        return self._place(self.cursor)[0] if self._blocks else None
+        return self._block_at(self.cursor)[0] if self._blocks else None
 
-    def _place(self, row: int) -> tuple[Block, int]:
+    def _block_at(self, row: int) -> tuple[Block, int]:
         """Return the block of a row, and the row's number in it."""
         number = bisect_right(self._starts, row) - 1
         return self._blocks[number], row - self._starts[number]
 
     def show_blocks(self, blocks: Sequence[Block]) -> None:
-        here, offset = self._place(self.cursor) if self._blocks else (None, 0)
+        here, offset = self._block_at(self.cursor) if self._blocks else (None, 0)
         y = self.cursor - self.scroll_offset.y
         self._blocks = blocks
         self._starts = [0, *accumulate(len(block.rows) for block in blocks)][:-1]
@@ -93,7 +93,7 @@ class Overview(RowList, can_focus=False):
         return self._starts[-1] + len(self._blocks[-1].rows) if self._blocks else 0
 
     def row_segments(self, row: int, width: int) -> list[tuple[str, str]]:
-        block, offset = self._place(row)
+        block, offset = self._block_at(row)
         shown = block.rows[offset]
         if isinstance(shown, Strip):
             return [(shown.text, "")]

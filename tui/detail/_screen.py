@@ -91,7 +91,7 @@ class RunDetailScreen(DialogScreen[bool]):
         current: Callable[[str], RunSnapshot | None],
         act: Callable[[RunDetailScreen, str], None],
         actions: Sequence[Action],
-        place: Tab | Section | None = None,
+        target: Tab | Section | None = None,
     ) -> None:
         """Show a run in a tab, at a section of its overview, or by default in the tab that suits its state.
 
@@ -100,7 +100,7 @@ class RunDetailScreen(DialogScreen[bool]):
         """
         super().__init__()
         for action in actions:
-            if action.place is KeyContext.DETAIL:  # it has no default key
+            if action.key_context is KeyContext.DETAIL:  # it has no default key
                 for key in action.keys_in(KeyContext.DETAIL):
                     bind(self, key, action.command, action.name)
         self._bridge = bridge
@@ -109,13 +109,13 @@ class RunDetailScreen(DialogScreen[bool]):
         self._current = current
         self._act = act
         self._actions = actions
-        self._tab = place if isinstance(place, Tab) else Tab.ANSWER if run.has_ended else Tab.TRANSCRIPT
+        self._tab = target if isinstance(target, Tab) else Tab.ANSWER if run.has_ended else Tab.TRANSCRIPT
         self._folds: dict[Section, bool] = {}
         """Your choices in the overview, for all runs: whether a section is unfolded."""
         self._target: Section | None = None
         """The section to go to as soon as it is read."""
-        if isinstance(place, Section):
-            self._tab, self._target, self._folds[place] = Tab.OVERVIEW, place, True
+        if isinstance(target, Section):
+            self._tab, self._target, self._folds[target] = Tab.OVERVIEW, target, True
         self._reader = self._reader_of(run)
         self._page = UNREAD
         self._shown: tuple[Tab, RunSnapshot] | None = None
@@ -224,7 +224,7 @@ class RunDetailScreen(DialogScreen[bool]):
 
     def _show_keys(self) -> None:
         """Show the keys that act on the run, if they fit."""
-        context = ActionContext(place=KeyContext.DETAIL, run=self.run)
+        context = ActionContext(key_context=KeyContext.DETAIL, run=self.run)
         whole = keys_line(KeyContext.DETAIL, self._actions, context)
         fits = cells(whole) < self.size.width - MARGIN
         text = whole if fits else keys_line(KeyContext.DETAIL, self._actions)

@@ -115,10 +115,10 @@ class SectionReader:
 
     def _once(self, section: Section, state: object, lay_out: Callable[[], Sequence[Block]]) -> Sequence[Block]:
         """Return the content of a section, laid out only if `state` is not that of the last time."""
-        known = self._kept.get(section)
-        if known is None or known[0] != state:
-            known = self._kept[section] = (state, lay_out())
-        return known[1]
+        kept = self._kept.get(section)
+        if kept is None or kept[0] != state:
+            kept = self._kept[section] = (state, lay_out())
+        return kept[1]
 
     def _prompt(self, run: RunSnapshot, width: int) -> Sequence[Block]:
         state = (*self._prompts, self._files.get(paths.SYSTEM_PROMPT), width)

@@ -45,11 +45,11 @@ def usage_rows(newest: Sequence[UsageReported], total: Usage, messages: int, wid
 def _figures(used: Usage | UsageReported) -> tuple[str, ...]:
     counts = (used.input, used.output, used.cache_read, used.cache_write)
     cost = f"${used.cost:.4f}" if used.cost else ""
-    known = known_cost(cost, used.unpriced) if isinstance(used, Usage) else cost or NOTHING
-    return (*(f"{count:,}" if count else NOTHING for count in counts), known)
+    cost_text = known_cost(cost, used.unpriced) if isinstance(used, Usage) else cost or NOTHING
+    return (*(f"{count:,}" if count else NOTHING for count in counts), cost_text)
 
 
 def _line(cells: Sequence[str], widths: Sequence[int], width: int) -> str:
     """Align all columns but the last to the right; the last gets the rest of the width."""
-    left = "  ".join(cell.rjust(size) for cell, size in zip(cells, widths, strict=False))
-    return f"{left}  {fit(cells[-1], max(0, width - len(left) - 2))}".rstrip()
+    aligned = "  ".join(cell.rjust(size) for cell, size in zip(cells, widths, strict=False))
+    return f"{aligned}  {fit(cells[-1], max(0, width - len(aligned) - 2))}".rstrip()

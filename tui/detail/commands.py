@@ -64,12 +64,12 @@ class DetailCommands(Commands):
     opens = (".page",)
 
     @command("detail", at(DECK, "i"), "detail", needs=needs_run, footer=13)
-    async def show(self, run: RunSnapshot, place: Tab | Section | None = None) -> None:
+    async def show(self, run: RunSnapshot, target: Tab | Section | None = None) -> None:
         """Show the highlighted run's details: transcript, answer, changes and overview."""
         from ._screen import RunDetailScreen
 
         deck = self._deck
-        screen = RunDetailScreen(self._bridge, run, deck.run_store.get, self._act, deck.actions, place)
+        screen = RunDetailScreen(self._bridge, run, deck.run_store.get, self._act, deck.actions, target)
         if await self.app.push_screen_wait(screen):
             deck.runs.select(screen.run.run_id)
             deck.panes.zoom(TRANSCRIPT)
@@ -87,12 +87,12 @@ class DetailCommands(Commands):
         """Do the action of a key in the details; it moves the deck's cursor to the shown run."""
         deck, run = self._deck, screen.run
         deck.runs.select(run.run_id)
-        if self._obstacle(action_id, replace(deck.action_context, run=run, marked=0, place=DETAIL)):
+        if self._obstacle(action_id, replace(deck.action_context, run=run, marked=0, key_context=DETAIL)):
             return
         self._ask(action_id, screen)
-        if (other := deck.run) and other.run_id != run.run_id:
-            self._mark_seen((other,))
-            screen.show_run(other)
+        if (highlighted := deck.run) and highlighted.run_id != run.run_id:
+            self._mark_seen((highlighted,))
+            screen.show_run(highlighted)
 
     to_tabs = (
         *(Action(f"tab_{name}", at(DETAIL, str(number)), label, sentence, do=f"screen.show_tab('{name}')")
@@ -173,7 +173,7 @@ class DetailCommands(Commands):
     @command("help_on_detail", at(DETAIL, "?"), "help", do="screen.act('help_on_detail')")
     def show_help(self, _: RunDetailScreen) -> None:
         """Show the most used keys here. Press it again for all keys."""
-        self._show_help(place=DETAIL)
+        self._show_help(key_context=DETAIL)
 
     on_page = (
         Action("open_shown", at(DETAIL, "enter"), "open", do="screen.open_shown", footer=3,

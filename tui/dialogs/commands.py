@@ -34,10 +34,10 @@ _ONLY_READ = (DETAIL, READING, FIND, TILES, COMPARE, CHANGES, HOSTS, HELP)
 class DialogKeys:
     in_dialogs = (
         Action("cancel",
-               (*((place, "escape") for place in _CLOSED_BY_ESCAPE), *at(CONFIRM, "n"), *at(TILES, "q", "W"),
-                *at(COMPARE, "q", "V"), *at(HOSTS, "q")), "cancel",
+               (*((key_context, "escape") for key_context in _CLOSED_BY_ESCAPE), *at(CONFIRM, "n"),
+                *at(TILES, "q", "W"), *at(COMPARE, "q", "V"), *at(HOSTS, "q")), "cancel",
                "Close the dialog without changing anything.", do="screen.cancel", footer=2,
-               name_here=lambda context: "close" if context.place in _ONLY_READ else "cancel"),
+               name_here=lambda context: "close" if context.key_context in _ONLY_READ else "cancel"),
         Action("confirm", at(CONFIRM, "y"), "yes", "Confirm the action.", do="screen.confirm", footer=1),
         Action("edit_commit", at(CONFIRM, "e"), "edit message", do="screen.edit_message",
                help="Edit the commit message in your editor ($EDITOR) before the commit is made."),

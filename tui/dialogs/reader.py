@@ -14,7 +14,7 @@ from textual.widgets import Input, Static
 from ..keys.actions import ACTIONS, BY_ID
 from ..keys.command import Action, ActionContext, KeyContext
 from ..keys.help import Explained, Group, first_keys, key_groups
-from ..keys.keymap import bindings, keys_line, said
+from ..keys.keymap import bindings, keys_line, with_keys
 from ..terminal.textual_internals import DialogScreen
 from ..text.cells import wrap
 
@@ -121,7 +121,7 @@ class RefusalScreen(ReadingScreen, inherit_bindings=False):
 
 
 class HelpScreen(ReadingScreen, inherit_bindings=False):
-    """Shows the most used keys of the focused place, then all; and why an action is not possible now."""
+    """Shows the most used keys of the focused context, then all; and why an action is not possible now."""
 
     BINDINGS = bindings(KeyContext.HELP)
     keys_first: ClassVar[Collection[str]] = BY_ID["all_keys"].keys_in(KeyContext.HELP)
@@ -154,11 +154,11 @@ def help_text(
     action_context: ActionContext | None = None,
     width: int = USUAL_WIDTH,
 ) -> Content:
-    """List the actions that match all words, below the place of their keys, in lines of this width.
+    """List the actions that match all words, below the context of their keys, in lines of this width.
 
     With an `action_context`, add why an action is not possible.
     """
-    groups = key_groups(actions, action_context.place if action_context else KeyContext.RUNS)
+    groups = key_groups(actions, action_context.key_context if action_context else KeyContext.RUNS)
     lines = [
         line
         for group in groups
@@ -169,8 +169,8 @@ def help_text(
 
 
 def first_help(actions: Sequence[Action], action_context: ActionContext, width: int = USUAL_WIDTH) -> Content:
-    """List the most used keys of the place in the context."""
-    group = first_keys(actions, action_context.place)
+    """List the most used keys of the key context."""
+    group = first_keys(actions, action_context.key_context)
     return Content("\n").join([*_group_lines(group, group.rows, actions, action_context, width)][1:])
 
 
@@ -183,7 +183,7 @@ def _group_lines(
         yield Content.styled(group.heading, "bold $text-muted")
     for row in rows:
         obstacle = row.action.refusal(context) if context and group.concerns_deck else ""
-        yield from _explained(row, said(obstacle, actions), max(LEAST_WIDTH, width - INDENT))
+        yield from _explained(row, with_keys(obstacle, actions), max(LEAST_WIDTH, width - INDENT))
 
 
 def _has_words(row: Explained, group: Group, words: Sequence[str]) -> bool:

@@ -40,7 +40,7 @@ from .repeater import Repeater, SupervisingWidget
 from .supervision import SLOW_S, TICK_S, Supervised, Supervisor
 
 if TYPE_CHECKING:
-    from ...core.budget.allowance import Standing
+    from ...core.budget.allowance import DaySpending
     from ...core.project.follower import Told, Update
     from ...core.run.snapshot import RunSnapshot
     from ...core.system.line_file import LineFile
@@ -109,8 +109,8 @@ def in_thread(work: Callable[[], None]) -> threading.Thread:
 class Attempt:
     """One thread that follows the engine, until another replaces it."""
 
-    def __init__(self, told: Told) -> None:
-        self.told = told
+    def __init__(self, taken_updates: Told) -> None:
+        self.taken_updates = taken_updates
         """The updates taken by the attempts before it."""
         self.stop = threading.Event()
         self.thread: threading.Thread | None = None
@@ -143,10 +143,10 @@ class Bridge(SupervisingWidget):
         self._waiting = False
         """Whether a timer is set to take the pending update."""
         self._project_is_here = False
-        self._standing: Standing | None = None
+        self._last_spending: DaySpending | None = None
         """Today's spending at the last read."""
         self._spending_due_at = 0.0
-        self._settings_known = engine.settings
+        self._reported_settings = engine.settings
         """The settings that were last reported, or read at the start."""
         self._settings_stamp = self._settings_looked = settings_stamp(engine.project)
         """Of the files when they were last read, and at the last look."""
@@ -168,7 +168,7 @@ class Bridge(SupervisingWidget):
         self._following = Supervised(self.supervisor, "Updates stopped", self._follow, self._abandon_following)
         self._attempt: Attempt | None = None
         """The thread that follows the engine; None if there is none whose updates are taken."""
-        self._told: Told | None = None
+        self._taken_updates: Told | None = None
         """The updates taken from the engine."""
         self._reported: set[str] = set()
         """Runs whose results were reported as they came."""
@@ -244,8 +244,8 @@ class Bridge(SupervisingWidget):
         from ...core.project.follower import Told  # after the first paint
 
         with self._lock:
-            self._told = self._told or Told()
-            self._attempt = attempt = Attempt(self._told.copy())
+            self._taken_updates = self._taken_updates or Told()
+            self._attempt = attempt = Attempt(self._taken_updates.copy())
         self._following.begin()
         attempt.thread = in_thread(partial(self._follow_engine, attempt))
 
@@ -253,7 +253,7 @@ class Bridge(SupervisingWidget):
         from ...core.project.follower import resumed
 
         try:
-            for update in resumed(self.engine.updates(attempt.stop, shown=self._shown_runs), attempt.told):
+            for update in resumed(self.engine.updates(attempt.stop, shown=self._shown_runs), attempt.taken_updates):
                 if attempt.stop.is_set() or not self._take_update(attempt, update):
                     return
         except Exception as error:
@@ -282,10 +282,10 @@ class Bridge(SupervisingWidget):
         if not update.is_quiet:
             self._read_along(update)
         with self._lock:
-            if attempt is not self._attempt or self._told is None:
+            if attempt is not self._attempt or self._taken_updates is None:
                 return False
-            is_first_of_all = self._told.last is None
-            self._told.note(update)
+            is_first_of_all = self._taken_updates.last is None
+            self._taken_updates.note(update)
             ended = tuple(run for run in update.ended if run.run_id not in self._unseen)
             self._reported.update(run.run_id for run in ended)
             self._unclaimed |= {run.run_id: run for run in ended if run.meta.background}
@@ -338,11 +338,11 @@ class Bridge(SupervisingWidget):
             return
         from ...core.config.files import changed_keys  # loads the YAML reader, which a file has just needed
 
-        known, self._settings_known = self._settings_known, settings
+        former, self._reported_settings = self._reported_settings, settings
         wrong = {fault.key for fault in settings.faults}
-        changed = tuple(key for key in changed_keys(known, settings) if key not in wrong)
+        changed = tuple(key for key in changed_keys(former, settings) if key not in wrong)
         faults = (f"{fault.error}\n  The app keeps its earlier value." for fault in settings.faults)
-        warnings = (*faults, *(notice for notice in settings.notices if notice not in known.notices))
+        warnings = (*faults, *(notice for notice in settings.notices if notice not in former.notices))
         if changed or warnings or self._are_settings_broken:
             self.post_message(SettingsRead(changed, warnings))
         self._are_settings_broken = False
@@ -352,12 +352,12 @@ class Bridge(SupervisingWidget):
     async def _look_at_spending(self) -> None:
         """Post the spending if it has changed."""
         try:
-            standing = await self.read(self.engine.standing)
+            spending = await self.read(self.engine.limited_spending)
         except (SubdeckError, OSError):
             return  # the last known figures stay
-        if standing != self._standing:
-            self._standing = standing
-            self.post_message(SpendingRead(standing))
+        if spending != self._last_spending:
+            self._last_spending = spending
+            self.post_message(SpendingRead(spending))
 
     async def _read_presets(self) -> None:
         try:

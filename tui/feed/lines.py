@@ -115,7 +115,7 @@ class Kind(StrEnum):
     """A line of a file as it is."""
 
 
-class Entry(NamedTuple):
+class TranscriptEntry(NamedTuple):
     time: str
     kind: Kind
     text: str
@@ -143,11 +143,11 @@ class BodyLine(NamedTuple):
     """Only the sign."""
 
 
-UNREADABLE = Entry("", Kind.WARNING, "(unreadable line; the raw view shows it)")
+UNREADABLE = TranscriptEntry("", Kind.WARNING, "(unreadable line; the raw view shows it)")
 """Shown for a line that is not an event."""
 
 
-def entry_of_line(view: str, line: bytes, formatter: ProgressFormatter) -> Entry | None:
+def entry_of_line(view: str, line: bytes, formatter: ProgressFormatter) -> TranscriptEntry | None:
     """Return the entry of a line in a view; None if the view does not show it. Any thread may call it."""
     match view:
         case View.READABLE:
@@ -157,9 +157,9 @@ def entry_of_line(view: str, line: bytes, formatter: ProgressFormatter) -> Entry
             return entry_of(event, formatter)
         case View.RAW:
             shown = one_line(line.decode("utf-8", "replace"))
-            return Entry("", Kind.RAW, shown, opens=True) if shown else None
+            return TranscriptEntry("", Kind.RAW, shown, opens=True) if shown else None
         case _:
-            return Entry("", Kind.RAW, plain(line.decode("utf-8", "replace").rpartition("\r")[2]))
+            return TranscriptEntry("", Kind.RAW, plain(line.decode("utf-8", "replace").rpartition("\r")[2]))
 
 
 def event_of(line: bytes) -> Event | None:
@@ -168,7 +168,7 @@ def event_of(line: bytes) -> Event | None:
     return decode_beginning(line) if event is None and len(line) >= HELD else event
 
 
-def entry_of(event: Event, formatter: ProgressFormatter) -> Entry | None:
+def entry_of(event: Event, formatter: ProgressFormatter) -> TranscriptEntry | None:
     """Return an event as a line or a paragraph; None if it has no text for the user."""
     if isinstance(event, Thinking):
         return _thinking(event)
@@ -186,29 +186,29 @@ def entry_of(event: Event, formatter: ProgressFormatter) -> Entry | None:
             shown = f"✗ {shown}"
         case _:
             pass
-    return Entry(local_time(event.ts), _kind(event), shown, isinstance(event, ToolCall | ToolResult))
+    return TranscriptEntry(local_time(event.ts), _kind(event), shown, isinstance(event, ToolCall | ToolResult))
 
 
-def _talk(event: Message | Request | Decision, formatter: ProgressFormatter) -> Entry | None:
+def _talk(event: Message | Request | Decision, formatter: ProgressFormatter) -> TranscriptEntry | None:
     time = local_time(event.ts)
     match event:
         case Message(state=MessageState.ACCEPTED):
             by = "you" if event.by == OPERATOR else one_line(event.by, SENDER) or "someone"
-            said = plain(event.text).strip("\n")
-            return Entry(time, Kind.MESSAGE, f"▸ {by}: {said}", message=event.id, said_at=event.ts)
+            text = plain(event.text).strip("\n")
+            return TranscriptEntry(time, Kind.MESSAGE, f"▸ {by}: {text}", message=event.id, said_at=event.ts)
         case Message():
             kind = Kind.NOTE if event.state is MessageState.DELIVERED else Kind.WARNING
-            return Entry(time, kind, message_text(event), settles=event.id)
+            return TranscriptEntry(time, kind, message_text(event), settles=event.id)
         case Request():
             asked = request_line(event, REQUEST_LIMIT, formatter.cwd() if event.paths else "")
-            return Entry(time, Kind.REQUEST, f"? {asked}", opens=True)
+            return TranscriptEntry(time, Kind.REQUEST, f"? {asked}", opens=True)
         case Decision():
             kind = Kind.WARNING if event.verdict is Verdict.DENY else Kind.NOTE
-            said = decision_line(event)
-            return Entry(time, kind, said) if said else None
+            text = decision_line(event)
+            return TranscriptEntry(time, kind, text) if text else None
 
 
-def _thinking(event: Thinking) -> Entry | None:
+def _thinking(event: Thinking) -> TranscriptEntry | None:
     """Fold thinking to its first line."""
     text = event.text[:TEXT_LIMIT].strip()
     first, _, rest = text.partition("\n")
@@ -216,7 +216,7 @@ def _thinking(event: Thinking) -> Entry | None:
         return None
     count = event.text.strip().count("\n") + 1
     lines = f"({count} lines)" if rest else "(1 line)"
-    return Entry(local_time(event.ts), Kind.THINKING, f"▸ thinking {lines}  {shown}", opens=True)
+    return TranscriptEntry(local_time(event.ts), Kind.THINKING, f"▸ thinking {lines}  {shown}", opens=True)
 
 
 def _own_words(event: Event) -> str:
@@ -281,8 +281,8 @@ def body_text(body: Sequence[BodyLine]) -> str:
 
 def shortened_body(body: Sequence[BodyLine], limit: int) -> Sequence[BodyLine]:
     """Return at most `limit` characters of a body, with the number of omitted ones."""
-    left = sum(len(line.text) + 1 for line in body) - 1 - limit
-    if left <= 0:
+    omitted = sum(len(line.text) + 1 for line in body) - 1 - limit
+    if omitted <= 0:
         return body
     kept: list[BodyLine] = []
     for line in body:
@@ -290,13 +290,13 @@ def shortened_body(body: Sequence[BodyLine], limit: int) -> Sequence[BodyLine]:
         limit -= len(line.text) + 1
         if limit < 0:
             break
-    return [*kept, BodyLine(_LEFT_OUT.format(left))]
+    return [*kept, BodyLine(_LEFT_OUT.format(omitted))]
 
 
 def shortened(text: str, limit: int) -> str:
     """Return at most `limit` characters of a text, with the number of omitted ones."""
-    left = len(text) - limit
-    return text if left <= 0 else f"{text[:limit]}\n{_LEFT_OUT.format(left)}"
+    omitted = len(text) - limit
+    return text if omitted <= 0 else f"{text[:limit]}\n{_LEFT_OUT.format(omitted)}"
 
 
 def full_text(view: str, line: bytes, formatter: ProgressFormatter) -> str:

@@ -11,7 +11,7 @@ from textual.message import Message
 
 if TYPE_CHECKING:
     from ...core.agents.choice import AgentChoice
-    from ...core.budget.allowance import Standing
+    from ...core.budget.allowance import DaySpending
     from ...core.errors import SubdeckError
     from ...core.presets.catalog import PresetCatalog
     from ...core.project.follower import Update
@@ -47,9 +47,9 @@ class AgentChosen(Message):
 class SpendingRead(Message):
     """Today's spending within the budgets; None without a budget."""
 
-    def __init__(self, standing: Standing | None) -> None:
+    def __init__(self, spending: DaySpending | None) -> None:
         super().__init__()
-        self.standing = standing
+        self.spending = spending
 
 
 class SettingsRead(Message):

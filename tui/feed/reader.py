@@ -19,7 +19,17 @@ from ...core.run.events import ToolCall, ToolResult, call_id_of_line, decode_eve
 from ...core.run.progress import ProgressFormatter
 from ...core.system.line_file import CHUNK, Chunk, FileMark, LineFile, chunks_of
 from ...core.text.plain import plain
-from .lines import BODY_LIMIT, TEXT_LIMIT, BodyLine, Entry, View, body_of_line, entry_of_line, shortened, shortened_body
+from .lines import (
+    BODY_LIMIT,
+    TEXT_LIMIT,
+    BodyLine,
+    TranscriptEntry,
+    View,
+    body_of_line,
+    entry_of_line,
+    shortened,
+    shortened_body,
+)
 
 PRIMED = 256 * 1024
 """Bytes before a chunk that are searched for the calls of its first results."""
@@ -31,7 +41,7 @@ Body = Callable[[int, bytes], Sequence[BodyLine] | None]
 """Returns the body of a line by its offset; None if it is not open."""
 
 
-def load(file: LineFile, start: int, end: int, view: View, body: Body) -> list[Entry]:
+def load(file: LineFile, start: int, end: int, view: View, body: Body) -> list[TranscriptEntry]:
     """Decode one chunk; takes a few milliseconds, so scrolling can wait for it."""
     lines = file.lines(start, end)
     return decode_lines(lines, view, primed(file, view, lines), body)
@@ -42,9 +52,9 @@ def decode_lines(
     view: View,
     formatter: ProgressFormatter,
     body: Body = lambda _, __: None,
-) -> list[Entry]:
+) -> list[TranscriptEntry]:
     """Return the entries of the lines in order; some lines have none."""
-    entries: list[Entry] = []
+    entries: list[TranscriptEntry] = []
     for offset, line in lines:
         entry = entry_of_line(view, line, formatter)
         if entry is not None:
@@ -136,7 +146,7 @@ class Part(Struct, frozen=True):
     """New lines at the end."""
 
     chunk: Chunk
-    entries: list[Entry] | None
+    entries: list[TranscriptEntry] | None
     """Their entries; None if they were only counted."""
 
 
@@ -177,11 +187,11 @@ class RunReader:
 
     def read(self) -> Piece:
         """Return the next piece; an empty one if there is no news."""
-        mark, known = self._file.mark(), self._mark
+        mark, last_mark = self._file.mark(), self._mark
         if mark is None:
-            return Piece(self._file, begins=known is None)
+            return Piece(self._file, begins=last_mark is None)
         self._mark = mark
-        if known is None or mark.inode != known.inode or mark.size < self._end:
+        if last_mark is None or mark.inode != last_mark.inode or mark.size < self._end:
             piece = self._begin(mark.size)
         elif mark.size - self._end <= self._searched or (piece := self._read_on(mark.size)) is None:
             piece = self._count()
@@ -225,7 +235,7 @@ class RunReader:
         end = self._file.line_start(self._end + self._searched + 1)
         return () if end is None else (Chunk(self._end, end, 1),)
 
-    def _decode(self, chunk: Chunk) -> list[Entry]:
+    def _decode(self, chunk: Chunk) -> list[TranscriptEntry]:
         return decode_lines(self._file.lines(chunk.start, chunk.end), self.view, self._formatter)
 
     def _note_seq(self, lines: bytes) -> None:

@@ -98,8 +98,8 @@ class Supervised:
         now = self._supervisor.now
         if not self._why or now < self._banner_at:
             return ""
-        left = 0 if self._retry_at is None else math.ceil(self._retry_at - now)
-        return f"{self._stopped}: {self._why}. Retrying {f'in {left} s' if left > 0 else 'now'}"
+        seconds_left = 0 if self._retry_at is None else math.ceil(self._retry_at - now)
+        return f"{self._stopped}: {self._why}. Retrying {f'in {seconds_left} s' if seconds_left > 0 else 'now'}"
 
     def begin(self) -> None:
         """Expect beats from now on."""

@@ -26,8 +26,8 @@ def name_of(host: HostState) -> str:
 
 def is_current(states: HostStates, now: datetime) -> bool:
     """Return whether a relay updated these states lately."""
-    told = moment(states.at)
-    return told is not None and abs((now - told).total_seconds()) < STALE_S
+    updated_at = moment(states.at)
+    return updated_at is not None and abs((now - updated_at).total_seconds()) < STALE_S
 
 
 class Figures(NamedTuple):
@@ -37,34 +37,34 @@ class Figures(NamedTuple):
     slots: int = 0
     """Of the online hosts, like `used`."""
     runs: int = 0
-    is_told: bool = True
+    is_current: bool = True
     """Whether the states are current; otherwise it is unknown which hosts are online."""
 
     @property
     def words(self) -> str:
         """`hosts 18/20 · slots 431/500`; empty without hosts."""
-        is_known = self.hosts and self.is_told
+        is_known = self.hosts and self.is_current
         return f"{self.short_words} · slots {self.used}/{self.slots}" if is_known else self.short_words
 
     @property
     def short_words(self) -> str:
         """`hosts 18/20`, `hosts ?/20`."""
-        return f"hosts {self.reached if self.is_told else '?'}/{self.hosts}" if self.hosts else ""
+        return f"hosts {self.reached if self.is_current else '?'}/{self.hosts}" if self.hosts else ""
 
 
 def figures(states: HostStates | None, now: datetime) -> Figures:
     """Add up the hosts; of outdated states only the number of hosts and runs is known."""
     if states is None:
         return Figures()
-    is_told = is_current(states, now)
-    reached = [host for host in states.hosts if host.in_reach] if is_told else []
+    are_current = is_current(states, now)
+    reached = [host for host in states.hosts if host.in_reach] if are_current else []
     return Figures(
         len(reached),
         len(states.hosts),
         sum(host.used for host in reached),
         sum(host.slots for host in reached),
         sum(host.runs for host in states.hosts),
-        is_told,
+        are_current,
     )
 
 
@@ -72,7 +72,7 @@ class Reach:
     """Knows which hosts were online, to report each once as lost, and once as back."""
 
     def __init__(self) -> None:
-        self._known: dict[str, bool] = {}
+        self._was_in_reach: dict[str, bool] = {}
 
     def look(self, states: HostStates | None, now: datetime) -> tuple[list[HostState], list[HostState]]:
         """Return the hosts lost since the last check, and the hosts that are back.
@@ -81,8 +81,8 @@ class Reach:
         """
         if states is None or not is_current(states, now):
             return [], []
-        changed = [host for host in states.hosts if self._known.get(host.name, host.in_reach) != host.in_reach]
-        self._known |= {host.name: host.in_reach for host in states.hosts}
+        changed = [host for host in states.hosts if self._was_in_reach.get(host.name, host.in_reach) != host.in_reach]
+        self._was_in_reach |= {host.name: host.in_reach for host in states.hosts}
         return [host for host in changed if not host.in_reach], [host for host in changed if host.in_reach]
 
 

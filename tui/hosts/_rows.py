@@ -35,17 +35,17 @@ class Shown(NamedTuple):
     """A host as it is shown now."""
 
     host: HostState
-    is_told: bool
+    is_current: bool
     """Whether its state is current."""
     now: datetime
 
     @property
     def in_reach(self) -> bool:
-        return self.is_told and self.host.in_reach
+        return self.is_current and self.host.in_reach
 
     @property
     def words(self) -> str:
-        if not self.is_told:
+        if not self.is_current:
             return NOT_ASKED
         return IN_REACH if self.host.in_reach else OUT_OF_REACH
 
@@ -138,7 +138,7 @@ def cells(shown: Shown, table: Layout) -> list[Cell]:
     for column in table.columns:
         colour = MUTED
         if column is STATE:
-            colour = RUNNING if shown.in_reach else AWAY if shown.is_told else MUTED
+            colour = RUNNING if shown.in_reach else AWAY if shown.is_current else MUTED
         elif column is PROGRAM and shown.is_other_version:
             colour = AWAY
         elif column in (SLOTS, RUNS):
@@ -161,13 +161,13 @@ def facts(shown: Shown) -> str:
     host = shown.host
     heard = f"last seen {shown.heard} ago" if not shown.in_reach and shown.heard != NOTHING else ""
     version = one_line(host.subdeck, VERSION)
-    other = f" (local {__version__}, install the same version)" if shown.is_other_version else ""
+    mismatch = f" (local {__version__}, install the same version)" if shown.is_other_version else ""
     labels = needs_words(host.labels)
     parts = (
         name_of(host),
         heard,
         _carrier(host),
-        f"subdeck {version}{other}" if version else "",
+        f"subdeck {version}{mismatch}" if version else "",
         f"Python {one_line(host.python, VERSION)}" if host.python else "",
         f"resources {labels}" if labels else "",
         f"ssh {one_line(host.address, 100)}" if host.address else "",
@@ -193,8 +193,8 @@ class HostTable(RowList, can_focus=True, inherit_bindings=False):
     def show_hosts(self, shown: Sequence[Shown], empty: Sequence[str]) -> None:
         here = self.shown
         self._shown, self.empty = tuple(shown), empty
-        known = (row for row, one in enumerate(self._shown) if here and one.host.name == here.host.name)
-        self.cursor = next(known, min(self.cursor, max(0, len(self._shown) - 1)))
+        rows = (row for row, each in enumerate(self._shown) if here and each.host.name == here.host.name)
+        self.cursor = next(rows, min(self.cursor, max(0, len(self._shown) - 1)))
         self.set_height()
         self.show_cursor()
         self.refresh()

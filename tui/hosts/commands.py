@@ -129,28 +129,30 @@ class HostCommands(Commands):
     async def _examine(self, screen: ReadingScreen, host: HostState) -> None:
         from textual.content import Content
 
-        from ..text.reports import check_lines, verdict
+        from ..text.reports import check_lines, summary
         from ._figures import name_of
         from ._survey import examine_host
 
         try:
-            found = await self._bridge.call(examine_host, self._bridge.engine.cwd, host.name)
+            reports = await self._bridge.call(examine_host, self._bridge.engine.cwd, host.name)
         except SubdeckError:
             if screen.is_current:
                 screen.dismiss()
             raise
         if screen.is_current:
-            entries = [Content.styled(name_of(host), "bold") if one.host else Content("all hosts") for one in found]
+            entries = [
+                Content.styled(name_of(host), "bold") if report.host else Content("all hosts") for report in reports
+            ]
             lines = [
                 line
-                for entry, one in zip(entries, found, strict=True)
-                for line in (entry, *map(check_lines, one.checks), Content(""))
+                for entry, report in zip(entries, reports, strict=True)
+                for line in (entry, *map(check_lines, report.checks), Content(""))
             ]
-            screen.show(lines[:-1], verdict([check for one in found for check in one.checks]))
+            screen.show(lines[:-1], summary([check for report in reports for check in report.checks]))
 
     @command("help_on_hosts", at(HOSTS, "?"), "help", do="screen.ask_deck('help')", footer=6)
     def show_help(self) -> None:
         """Show the most used keys here. Press it again for all keys."""
-        self._show_help(place=HOSTS)
+        self._show_help(key_context=HOSTS)
 
     in_view = moves((HOSTS,), "screen.move", "host_")

@@ -90,17 +90,17 @@ class HostsScreen(LeanScreen):
     @property
     def wants_to_ask(self) -> bool:
         """Whether hosts are configured and no current states are known."""
-        told = self._states is not None and is_current(self._states, datetime.now(UTC))
-        return self._is_known and not (told or self.is_asking) and self._settings.is_set
+        are_current = self._states is not None and is_current(self._states, datetime.now(UTC))
+        return self._is_known and not (are_current or self.is_asking) and self._settings.is_set
 
     def _draw(self) -> None:
         now, states = datetime.now(UTC), self._states
-        told_now = states is not None and is_current(states, now)
+        are_current = states is not None and is_current(states, now)
         hosts = states.hosts if states else ()
-        shown = [Shown(host, told_now, now) for host in hosts]
+        shown = [Shown(host, are_current, now) for host in hosts]
         asking = " · refreshing…" if self.is_asking else ""
         self.query_one("#title", Static).update(Content(f" {title(states, now)}{asking}"))
-        lines = fault_lines(states) if told_now and states else []
+        lines = fault_lines(states) if are_current and states else []
         wrong = Content("\n").join(Content.styled(line, "$text-warning") for line in lines)
         self.query_one("#faults", Static).update(wrong)
         self.query_one("#faults").display = bool(wrong)
@@ -132,24 +132,24 @@ class HostsScreen(LeanScreen):
 
 def title(states: HostStates | None, now: datetime) -> str:
     """`Hosts · 18 of 20 online · 431 of 500 slots used · 12 runs of this project`."""
-    known = figures(states, now)
-    if not known.hosts:
+    totals = figures(states, now)
+    if not totals.hosts:
         return "Hosts"
-    if states is not None and not known.is_told:
-        told = moment(states.at)
-        return f"Hosts · {known.hosts} known" + (f" · last checked at {_when(told, now)}" if told else "")
+    if states is not None and not totals.is_current:
+        updated_at = moment(states.at)
+        return f"Hosts · {totals.hosts} known" + (f" · last checked at {_when(updated_at, now)}" if updated_at else "")
     parts = (
         "Hosts",
-        f"{known.reached} of {known.hosts} online",
-        f"{known.used} of {known.slots} slots used",
-        f"{runs_word(known.runs)} of this project",
+        f"{totals.reached} of {totals.hosts} online",
+        f"{totals.used} of {totals.slots} slots used",
+        f"{runs_word(totals.runs)} of this project",
     )
     return " · ".join(parts)
 
 
-def _when(told: datetime, now: datetime) -> str:
+def _when(at: datetime, now: datetime) -> str:
     """Return a time of today as `14:02`, of another day with the date."""
-    here = told.astimezone()
+    here = at.astimezone()
     return f"{here:%H:%M}" if here.date() == now.astimezone().date() else f"{here:%Y-%m-%d %H:%M}"
 
 

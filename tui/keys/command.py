@@ -38,7 +38,7 @@ READONLY = "Not possible: the app was opened with --readonly."
 
 
 class KeyContext(StrEnum):
-    """The place where a key works; the value is the heading in the help."""
+    """Where a key works; the value is the heading in the help."""
 
     APP = "everywhere"
     DECK = "deck"
@@ -74,7 +74,7 @@ class KeyContext(StrEnum):
 
     @property
     def around(self) -> tuple[KeyContext, ...]:
-        """Other places whose keys also work here."""
+        """Other contexts whose keys also work here."""
         if self is KeyContext.SEARCH:
             return (KeyContext.TRANSCRIPT, KeyContext.DECK, KeyContext.APP)
         if self is KeyContext.REQUEST:
@@ -97,7 +97,7 @@ MODES = (KeyContext.SEARCH, KeyContext.REQUEST)
 class ActionContext(Struct, frozen=True):
     """The state that decides whether an action is possible."""
 
-    place: KeyContext = KeyContext.RUNS
+    key_context: KeyContext = KeyContext.RUNS
     preset: Preset | None = None
     problem: PresetProblem | None = None
     """The highlighted preset file, if it is broken."""
@@ -125,7 +125,7 @@ def _nothing(_: ActionContext) -> str:
 
 
 Keys = tuple[tuple[KeyContext, str], ...]
-"""Textual's key names, each with the place where it works."""
+"""Textual's key names, each with the context where it works."""
 
 
 class Action(Struct, frozen=True):
@@ -149,7 +149,7 @@ class Action(Struct, frozen=True):
     """Whether it writes to git or to your files, or deletes: its key does nothing else anywhere."""
     writes: bool = False
     """Whether it opens a text field: keys typed after it, even if it is refused, are text."""
-    place: KeyContext | None = None
+    key_context: KeyContext | None = None
     """Where a key from the settings works, for an action without a default key."""
     first: bool = False
     """Whether its key works in a text field, although it is a character."""
@@ -163,13 +163,17 @@ class Action(Struct, frozen=True):
     def allowed(self, context: ActionContext) -> bool:
         return not self.refusal(context)
 
-    def keys_in(self, place: KeyContext) -> tuple[str, ...]:
-        return tuple(key for where, key in self.keys if where is place)
+    def keys_in(self, key_context: KeyContext) -> tuple[str, ...]:
+        return tuple(key for where, key in self.keys if where is key_context)
 
     @property
-    def places(self) -> tuple[KeyContext, ...]:
-        """The places of its keys, each once; without default keys, where a key from the settings works."""
-        return tuple(dict.fromkeys((*(place for place, _ in self.keys), *((self.place,) if self.place else ()))))
+    def key_contexts(self) -> tuple[KeyContext, ...]:
+        """The contexts of its keys, each once; without default keys, where a key from the settings works."""
+        return tuple(
+            dict.fromkeys(
+                (*(key_context for key_context, _ in self.keys), *((self.key_context,) if self.key_context else ()))
+            )
+        )
 
     @property
     def is_movement(self) -> bool:
@@ -182,17 +186,17 @@ class Action(Struct, frozen=True):
     @property
     def in_palette(self) -> bool:
         of_deck = (KeyContext.DECK, *PANES, KeyContext.REQUEST, KeyContext.DETAIL)
-        return not self.do and any(place in of_deck for place in self.places)
+        return not self.do and any(key_context in of_deck for key_context in self.key_contexts)
 
 
-def at(place: KeyContext, *keys: str) -> Keys:
-    """Return the keys, all in one place."""
-    return tuple((place, key) for key in keys)
+def at(key_context: KeyContext, *keys: str) -> Keys:
+    """Return the keys, all in one context."""
+    return tuple((key_context, key) for key in keys)
 
 
-def unbound(place: KeyContext) -> Keys:
-    """Return the keys of an action that the palette does and you may give a key, which works in this place."""
-    return ((place, ""),)
+def unbound(key_context: KeyContext) -> Keys:
+    """Return the keys of an action that the palette does and you may give a key, which works in this context."""
+    return ((key_context, ""),)
 
 
 _MOVES = {
@@ -206,9 +210,9 @@ _MOVES = {
 
 
 def moves(
-    places: tuple[KeyContext, ...], do: str, prefix: str = "", *, in_text: bool = False, ends: bool = True
+    key_contexts: tuple[KeyContext, ...], do: str, prefix: str = "", *, in_text: bool = False, ends: bool = True
 ) -> tuple[Action, ...]:
-    """Return the movements in these places, done by `do`; in a text field only without letters, Home and End.
+    """Return the movements in these contexts, done by `do`; in a text field only without letters, Home and End.
 
     Without `ends`, Home and End are left to g and G.
     """
@@ -216,8 +220,8 @@ def moves(
         Action(
             prefix + where,
             tuple(
-                (place, key)
-                for place in places
+                (key_context, key)
+                for key_context in key_contexts
                 for key in (keys[-1:] if in_text else keys)
                 if ends or key not in ("home", "end")
             ),
@@ -264,8 +268,8 @@ def command(
         first = code.co_varnames[1] if code.co_argcount > 1 else ""
         about = first if first in ("run", "runs", "preset") else ""
         bound = tuple(each for each in keys if each[1])
-        place = keys[0][0] if not bound else None
-        action = Action(action_id, bound, name, sentence, needs, place=place, **more)
+        key_context = keys[0][0] if not bound else None
+        action = Action(action_id, bound, name, sentence, needs, key_context=key_context, **more)
         declared = Declared(action, method.__name__, about, args)
         cast(Any, method).declared = (declared, *getattr(method, "declared", ()))
         return method

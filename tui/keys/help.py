@@ -1,4 +1,4 @@
-"""The actions explained: with their keys, each under the place where they work; pure."""
+"""The actions explained: with their keys, each under the context where they work; pure."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 from ..text.cells import cells, wrap
 from .actions import BY_ID
 from .command import ON_DECK, PANES, Action, KeyContext
-from .keymap import key_label, key_of, meanings, own_keys, said, shadows
+from .keymap import key_label, key_of, meanings, own_keys, shadows, with_keys
 
 EVERY_PANE = "every pane"
 DIALOGS = "dialogs"
@@ -38,14 +38,14 @@ class Group(NamedTuple):
 
 def key_groups(actions: Sequence[Action], here: KeyContext) -> tuple[Group, ...]:
     """Return every action with its keys, the keys of the pane `here` first."""
-    others = (pane for pane in PANES if pane is not here)
-    dialogs = (place for place in KeyContext if place not in ON_DECK)
+    other_panes = (pane for pane in PANES if pane is not here)
+    dialogs = (key_context for key_context in KeyContext if key_context not in ON_DECK)
     around = (KeyContext.REQUEST, KeyContext.SEARCH, KeyContext.APP)
-    headings = (here, KeyContext.DECK, EVERY_PANE, *others, *around, PALETTE_ONLY, DIALOGS, *dialogs)
+    headings = (here, KeyContext.DECK, EVERY_PANE, *other_panes, *around, PALETTE_ONLY, DIALOGS, *dialogs)
     listed: dict[str, list[Explained]] = {heading: [] for heading in headings}
     remarks = own_key_remarks(actions)
     for action in actions:
-        for heading, keys in _places(action):
+        for heading, keys in _headings_with_keys(action):
             listed[heading].append(_explained(action, keys, actions, remarks))
     return tuple(Group(heading, tuple(rows)) for heading, rows in listed.items() if rows)
 
@@ -56,11 +56,11 @@ _USUAL = (
     "open", "launch", "next_unseen", "changes", "follow_up", "stop", "detail", "filter", "mark", "rerun", "delete",
     "undo", "compare", "search_all", "attach", "mark_seen", "next_pane", "zoom", "sort", "back", "palette", "quit",
 )  # fmt: skip
-"""Actions that are used most, in this order; the place's own and those in the footer come before them."""
+"""Actions that are used most, in this order; the context's own and those in the footer come before them."""
 
 
 def first_keys(actions: Sequence[Action], here: KeyContext) -> Group:
-    """Return the most used keys of a place: its own, and on the deck the usual ones. Movements are left out."""
+    """Return the most used keys of a context: its own, and on the deck the usual ones. Movements are left out."""
     keys: dict[str, list[str]] = {}
     for key, action in meanings(here, actions):
         keys.setdefault(action.id, []).append(key_label(key))
@@ -68,7 +68,7 @@ def first_keys(actions: Sequence[Action], here: KeyContext) -> Group:
 
     def rank(action: Action) -> tuple[bool, int]:
         usual = _USUAL.index(action.id) if action.id in _USUAL else len(_USUAL)
-        return (here not in action.places and here in ON_DECK, usual if here in ON_DECK else not action.footer)
+        return (here not in action.key_contexts and here in ON_DECK, usual if here in ON_DECK else not action.footer)
 
     listed = [action for action in actions if action.id in keys and not action.is_movement]
     rows = [
@@ -80,7 +80,7 @@ def first_keys(actions: Sequence[Action], here: KeyContext) -> Group:
 def _explained(
     action: Action, keys: str, actions: Sequence[Action], remarks: Mapping[str, tuple[str, ...]]
 ) -> Explained:
-    return Explained(action, keys, said(action.help, actions), remarks.get(action.id, ()))
+    return Explained(action, keys, with_keys(action.help, actions), remarks.get(action.id, ()))
 
 
 def own_key_remarks(actions: Sequence[Action]) -> dict[str, tuple[str, ...]]:
@@ -97,24 +97,26 @@ def own_key_remarks(actions: Sequence[Action]) -> dict[str, tuple[str, ...]]:
     return remarks
 
 
-def _places(action: Action) -> Iterator[tuple[str, str]]:
-    """Yield the places of an action with its keys; equal keys in all panes, or in several dialogs, once."""
+def _headings_with_keys(action: Action) -> Iterator[tuple[str, str]]:
+    """Yield the contexts of an action with its keys; equal keys in all panes, or in several dialogs, once."""
     labels = {
-        place: " ".join(key_label(key) for key in keys) for place in KeyContext if (keys := action.keys_in(place))
+        key_context: " ".join(key_label(key) for key in keys)
+        for key_context in KeyContext
+        if (keys := action.keys_in(key_context))
     }
     if not labels:
-        yield (PALETTE_ONLY if action.in_palette or action.place is None else action.place), ""
+        yield (PALETTE_ONLY if action.in_palette or action.key_context is None else action.key_context), ""
     in_panes = {labels.get(pane) for pane in PANES}
     if len(in_panes) == 1 and (keys := in_panes.pop()) is not None:
         yield EVERY_PANE, keys
-        labels = {place: keys for place, keys in labels.items() if place not in PANES}
-    in_dialogs = [keys for place, keys in labels.items() if place not in ON_DECK]
+        labels = {key_context: keys for key_context, keys in labels.items() if key_context not in PANES}
+    in_dialogs = [keys for key_context, keys in labels.items() if key_context not in ON_DECK]
     shared = max(set(in_dialogs), key=in_dialogs.count, default="")
     if in_dialogs.count(shared) > 1:
         yield DIALOGS, shared
-        labels = {place: keys for place, keys in labels.items() if place in ON_DECK or keys != shared}
-    for place, keys in labels.items():
-        yield place, keys
+        labels = {key_context: keys for key_context, keys in labels.items() if key_context in ON_DECK or keys != shared}
+    for key_context, keys in labels.items():
+        yield key_context, keys
 
 
 GAP = "    "
@@ -131,9 +133,9 @@ def hint_lines(actions: Sequence[Action], hints: Sequence[tuple[str, str]], widt
         for action_id, words in hints
         if (key := key_of(action_id, actions))
     ]
-    one = GAP.join(f"{key}  {words}".rstrip() for key, words in keyed)
-    if cells(one) + 2 <= width:
-        return [f"  {one}"]
+    single_line = GAP.join(f"{key}  {words}".rstrip() for key, words in keyed)
+    if cells(single_line) + 2 <= width:
+        return [f"  {single_line}"]
     widest = max((cells(key) for key, words in keyed if words), default=0)
     lines: list[str] = []
     for key, words in keyed:

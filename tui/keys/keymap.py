@@ -47,22 +47,22 @@ def key_of(action_id: str, actions: Sequence[Action] = ACTIONS) -> str:
     return f"{key_of('palette', actions)}{action.name}" if action.in_palette else ""
 
 
-def said(text: str, actions: Sequence[Action] = ACTIONS) -> str:
+def with_keys(text: str, actions: Sequence[Action] = ACTIONS) -> str:
     """Put keys into a text of the table: `{undo}` becomes the key of that action."""
     return _KEY_IN_A_SENTENCE.sub(lambda match: key_of(match[1], actions) or match[0], text)
 
 
-def binding_id(action: Action, place: KeyContext) -> str:
-    """Return the id by which Textual's keymap finds an action's bindings in a place."""
-    return f"{action.id}@{place.name}"
+def binding_id(action: Action, key_context: KeyContext) -> str:
+    """Return the id by which Textual's keymap finds an action's bindings in a context."""
+    return f"{action.id}@{key_context.name}"
 
 
-def bindings(place: KeyContext) -> list[BindingType]:
-    """Return the bindings of a place, without those of the places around it."""
+def bindings(key_context: KeyContext) -> list[BindingType]:
+    """Return the bindings of a context, without those of the contexts around it."""
     return [
-        Binding(key, action.command, action.name, show=False, id=binding_id(action, place), priority=action.first)
+        Binding(key, action.command, action.name, show=False, id=binding_id(action, key_context), priority=action.first)
         for action in ACTIONS
-        for key in action.keys_in(place)
+        for key in action.keys_in(key_context)
     ]
 
 
@@ -79,9 +79,9 @@ class Hint(NamedTuple):
     """The key itself, in Textual's spelling."""
 
 
-def meanings(place: KeyContext, actions: Sequence[Action] = ACTIONS) -> list[tuple[str, Action]]:
-    """Return the keys of a place with their actions; a key of the place hides those of the places around it."""
-    near = (place, *place.around)
+def meanings(key_context: KeyContext, actions: Sequence[Action] = ACTIONS) -> list[tuple[str, Action]]:
+    """Return the keys of a context with their actions; a key of the context hides those of the contexts around it."""
+    near = (key_context, *key_context.around)
     bound = {where: {key for action in actions for key in action.keys_in(where)} for where in near}
     nearest = {key: where for where in reversed(near) for key in bound[where]}
     return [(key, action) for action in actions for where, key in action.keys if nearest.get(key) is where]
@@ -90,19 +90,21 @@ def meanings(place: KeyContext, actions: Sequence[Action] = ACTIONS) -> list[tup
 def footer_hints(context: ActionContext, actions: Sequence[Action] = ACTIONS) -> list[Hint]:
     """Return the actions possible here, in the order of the table."""
     keys: dict[str, str] = {}
-    for key, action in meanings(context.place, actions):
+    for key, action in meanings(context.key_context, actions):
         keys.setdefault(action.id, key)
     return [
         Hint(action.footer, key_label(keys[action.id]), name, action.command, keys[action.id])
         for action in actions
-        if action.footer and action.id != context.place and action.id in keys and action.allowed(context)
+        if action.footer and action.id != context.key_context and action.id in keys and action.allowed(context)
         if (name := action.name_here(context) if action.name_here else action.name)
     ]
 
 
-def keys_line(place: KeyContext, actions: Sequence[Action] = ACTIONS, context: ActionContext | None = None) -> str:
+def keys_line(
+    key_context: KeyContext, actions: Sequence[Action] = ACTIONS, context: ActionContext | None = None
+) -> str:
     """Return the keys of a dialog, and with a context those possible in it."""
-    hints = footer_hints(context or ActionContext(place=place), actions)
+    hints = footer_hints(context or ActionContext(key_context=key_context), actions)
     return "   ".join(f"{hint.key} {hint.name}" for hint in hints)
 
 
@@ -113,26 +115,26 @@ _ARROWS = ("up", "down", "left", "right", "pageup", "pagedown", "home", "end")
 KEPT = frozenset((*_ARROWS, "enter", "escape", "tab", "shift+tab", "ctrl+c"))
 """Keys that keep their meaning next to your own keys, because everybody expects it."""
 
-TEXT_PLACES = frozenset(KeyContext).difference(ON_DECK, VIEWS, (KeyContext.CONFIRM,))
-"""Places with a text field, where a character cannot be a key."""
+TEXT_CONTEXTS = frozenset(KeyContext).difference(ON_DECK, VIEWS, (KeyContext.CONFIRM,))
+"""Contexts with a text field, where a character cannot be a key."""
 
 _MODIFIERS = frozenset(("ctrl", "shift", "alt"))
 _NAMED = frozenset(key.value.rpartition("+")[2] for key in Keys if not key.value.startswith("<"))
 
 
-def with_own_keys(keys: Mapping[str, str], own: Sequence[Action] = ()) -> tuple[Action, ...]:
+def with_own_keys(keys: Mapping[str, str], own_commands: Sequence[Action] = ()) -> tuple[Action, ...]:
     """Return the table with these keys, by action, and your own commands; commas separate several keys.
 
     Default keys that these shadow are left out. Raises SettingsError for an unknown action or key, and for a key that
-    `keys` and `own` give to two actions.
+    `keys` and `own_commands` give to two actions.
     """
-    if not keys and not own:
+    if not keys and not own_commands:
         return ACTIONS
     for name in keys:
         if name not in BY_ID:
             raise _fault(name, "unknown action", nearest(name, BY_ID) or f"known: {', '.join(BY_ID)}")
     actions = tuple(_remapped(action, keys[action.id]) if action.id in keys else action for action in ACTIONS)
-    actions += tuple(replace(action, keys=_checked_keys(action)) for action in own)
+    actions += tuple(replace(action, keys=_checked_keys(action)) for action in own_commands)
     yours = {action.id: own_keys(action) for action in actions}
     _refuse_collisions(actions, yours)
     taken = [(action, *each) for action in actions for each in yours[action.id]]
@@ -142,7 +144,9 @@ def with_own_keys(keys: Mapping[str, str], own: Sequence[Action] = ()) -> tuple[
 def _without_shadowed(action: Action, yours: ModelKeys, taken: Sequence[tuple[Action, KeyContext, str]]) -> Action:
     """Return the action without the default keys that are `taken`; the palette still offers one without any key."""
     keys = tuple(each for each in action.keys if each in yours or not _winner(action, *each, taken))
-    return replace(action, keys=keys, place=action.place if keys or not action.places else action.places[0])
+    return replace(
+        action, keys=keys, key_context=action.key_context if keys or not action.key_contexts else action.key_contexts[0]
+    )
 
 
 def own_keys(action: Action) -> ModelKeys:
@@ -163,40 +167,41 @@ class Shadow(NamedTuple):
 def shadows(actions: Sequence[Action]) -> list[Shadow]:
     """Return the default keys that keys from the settings shadow, each once for an action."""
     taken = [(action, *each) for action in actions for each in own_keys(action)]
-    found = {
+    shadowed = {
         (action.id, key): Shadow(action, key, winner)
         for action in actions
         if action.id in BY_ID
-        for place, key in BY_ID[action.id].keys
-        if (place, key) not in action.keys and (winner := _winner(action, place, key, taken))
+        for key_context, key in BY_ID[action.id].keys
+        if (key_context, key) not in action.keys and (winner := _winner(action, key_context, key, taken))
     }
-    return list(found.values())
+    return list(shadowed.values())
 
 
 def _winner(
-    action: Action, place: KeyContext, key: str, taken: Sequence[tuple[Action, KeyContext, str]]
+    action: Action, key_context: KeyContext, key: str, taken: Sequence[tuple[Action, KeyContext, str]]
 ) -> Action | None:
-    """Return the other action that has this key from the settings, in the place or around it."""
-    around = {place, *place.around} if place in (KeyContext.DECK, *PANES) else {place}
+    """Return the other action that has this key from the settings, in the context or around it."""
+    around = {key_context, *key_context.around} if key_context in (KeyContext.DECK, *PANES) else {key_context}
     return next(
-        (other for other, where, own in taken if own == key and where in around and other.id != action.id), None
+        (holder for holder, where, own_key in taken if own_key == key and where in around and holder.id != action.id),
+        None,
     )
 
 
-def usable(keys: Mapping[str, str], own: Sequence[Action]) -> tuple[tuple[Action, ...], list[SettingsError]]:
+def usable(keys: Mapping[str, str], own_commands: Sequence[Action]) -> tuple[tuple[Action, ...], list[SettingsError]]:
     """Return the table with your keys and commands, without either if it is invalid, and the reasons."""
     faults: dict[str, SettingsError] = {}
     no_keys: dict[str, str] = {}
-    for some_keys, some_own in ((keys, own), (no_keys, own), (keys, ())):
+    for some_keys, some_commands in ((keys, own_commands), (no_keys, own_commands), (keys, ())):
         try:
-            return with_own_keys(some_keys, some_own), [*faults.values()]
+            return with_own_keys(some_keys, some_commands), [*faults.values()]
         except SettingsError as fault:
             faults.setdefault(str(fault), fault)
     return ACTIONS, [*faults.values()]
 
 
 def _checked_keys(action: Action) -> ModelKeys:
-    return tuple((place, _checked(action, key)) for place, key in action.keys)
+    return tuple((key_context, _checked(action, key)) for key_context, key in action.keys)
 
 
 UNBOUND = "unbound"
@@ -206,22 +211,22 @@ UNBOUND = "unbound"
 def keymap(actions: Sequence[Action]) -> dict[str, str]:
     """Return the bindings that differ from the default keys."""
     return {
-        binding_id(action, place): ",".join(action.keys_in(place)) or UNBOUND
+        binding_id(action, key_context): ",".join(action.keys_in(key_context)) or UNBOUND
         for action in actions
         if action.id in BY_ID and action.keys != BY_ID[action.id].keys
-        for place in BY_ID[action.id].places
+        for key_context in BY_ID[action.id].key_contexts
     }
 
 
 def _remapped(action: Action, written: str) -> Action:
-    own = tuple(dict.fromkeys(_checked(action, word.strip()) for word in written.split(",")))
+    new_keys = tuple(dict.fromkeys(_checked(action, word.strip()) for word in written.split(",")))
     changed: list[tuple[KeyContext, str]] = []
-    for place in action.places:
-        former = action.keys_in(place)
-        fitting = tuple(key for key in own if place not in TEXT_PLACES or len(key) > 1)
+    for key_context in action.key_contexts:
+        former = action.keys_in(key_context)
+        fitting = tuple(key for key in new_keys if key_context not in TEXT_CONTEXTS or len(key) > 1)
         kept = tuple(key for key in former if key in KEPT and key not in fitting)
-        changed += [(place, key) for key in ((*fitting, *kept) if fitting else former)]
-    if TEXT_PLACES.issuperset(action.places) and any(len(key) == 1 for key in own):
+        changed += [(key_context, key) for key in ((*fitting, *kept) if fitting else former)]
+    if TEXT_CONTEXTS.issuperset(action.key_contexts) and any(len(key) == 1 for key in new_keys):
         raise _fault(action.id, f'"{written}" would be typed into a text field', "use a key like ctrl+l or f5")
     return replace(action, keys=tuple(changed))
 
@@ -240,26 +245,27 @@ def _checked(action: Action, written: str) -> str:
 
 
 def _refuse_collisions(actions: Sequence[Action], yours: Mapping[str, ModelKeys]) -> None:
-    """Refuse one of your keys for two actions in one place."""
-    for place in KeyContext:
-        meant: dict[str, Action] = {}
-        around = () if place in MODES else place.around
+    """Refuse one of your keys for two actions in one context."""
+    for key_context in KeyContext:
+        holders: dict[str, Action] = {}
+        around = () if key_context in MODES else key_context.around
         for action in actions:
             for where, key in yours[action.id]:
-                if where is not place and where not in around:
+                if where is not key_context and where not in around:
                     continue
-                other = meant.setdefault(key, action)
-                if other is not action:
+                holder = holders.setdefault(key, action)
+                if holder is not action:
                     raise _fault(
                         action.id,
-                        f'"{key_label(key)}" is already used for "{other.name or other.id}" ({other.id}, {place})',
-                        f"choose another key, or assign a different key to {other.id}",
+                        f'"{key_label(key)}" is already used for "{holder.name or holder.id}" '
+                        f"({holder.id}, {key_context})",
+                        f"choose another key, or assign a different key to {holder.id}",
                     )
 
 
 def _fault(name: str, what: str, hint: str) -> SettingsError:
     from ...core.config.files import place_in_file  # the YAML reader, needed only for a wrong file
 
-    is_own = name not in BY_ID and name.startswith(OWN_PREFIX)
-    key = f"app.commands.{name.removeprefix(OWN_PREFIX)}.key" if is_own else f"app.keys.{name}"
+    is_own_command = name not in BY_ID and name.startswith(OWN_PREFIX)
+    key = f"app.commands.{name.removeprefix(OWN_PREFIX)}.key" if is_own_command else f"app.keys.{name}"
     return SettingsError(f"{one_line(key, 60)}: {what}", where=place_in_file(key), hint=hint)

@@ -11,11 +11,11 @@ from typing import NamedTuple
 from .command import ON_DECK, VIEWS, KeyContext
 
 QUESTIONS = (KeyContext.REQUEST, KeyContext.CONFIRM)
-"""Places that own their keys. A choice from a list needs no letters."""
+"""Contexts that own their keys. A choice from a list needs no letters."""
 SEARCHES = ("next_match", "previous_match", "end_search", "next_found", "previous_found")
 """Actions of a search in progress."""
-PLACES = frozenset((*ON_DECK, *VIEWS)).difference(QUESTIONS)
-"""The places with one scheme."""
+SCHEME_CONTEXTS = frozenset((*ON_DECK, *VIEWS)).difference(QUESTIONS)
+"""The contexts with one scheme."""
 
 
 class Meaning(NamedTuple):

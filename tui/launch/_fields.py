@@ -118,8 +118,8 @@ class LaunchFields(VerticalScroll, can_focus=False):
         yield Field("Runner", runner, label, copies, name="runner")
         yield Problem(name="copies-problem")
         needs = Input(first.needs, id="needs", compact=True, placeholder="none, or gpu=1 mem=32")
-        about = Static("Requires", classes="muted", id="needs-label")
-        yield Field("Host", HostInput(first.host), about, needs, name="host")
+        needs_label = Static("Requires", classes="muted", id="needs-label")
+        yield Field("Host", HostInput(first.host), needs_label, needs, name="host")
         yield Problem(name="needs-problem")
         if form.shared_worktree:
             yield Fact("Worktree", "worktree-shared", form.shared_worktree)
@@ -172,8 +172,8 @@ class LaunchFields(VerticalScroll, can_focus=False):
         yield Field("Prompt", prompt, name="prompt")
         name = Input(id="save-name", compact=True, placeholder="preset name (optional)")
         yield Field("Save as", name, Choice((PROJECT, USER), PROJECT, name="save-where"), name="save")
-        about = Input(id="save-description", compact=True, placeholder="one sentence about the preset")
-        yield Field("Purpose", about, name="about")
+        purpose = Input(id="save-description", compact=True, placeholder="one sentence about the preset")
+        yield Field("Purpose", purpose, name="about")
 
     def on_mount(self) -> None:
         self._by_name = {node.id: node for node in self.walk_children(Widget) if node.id}
@@ -333,22 +333,22 @@ class LaunchFields(VerticalScroll, can_focus=False):
 
     def show_problems(self, problems: Iterable[Exception]) -> None:
         """Show only these problems, each beside its field, or at the foot with its subject."""
-        said: dict[str, list[str]] = {}
+        lines: dict[str, list[str]] = {}
         for problem in problems:
             field = self._field_of(problem)
-            said.setdefault(field, []).append(self._line_of(problem, field))
+            lines.setdefault(field, []).append(self._line_of(problem, field))
         for field in (*FIELDS, REST):
-            if isinstance(place := self._named(f"{field}-problem"), Problem):
-                place.say("\n".join(said.get(field, ())))
+            if isinstance(node := self._named(f"{field}-problem"), Problem):
+                node.say("\n".join(lines.get(field, ())))
         self.call_after_refresh(self._keep_in_sight)
 
     def _line_of(self, problem: Exception, field: str) -> str:
-        """Return a problem in one line: beside a field without its place, and with the key that lists all models."""
+        """Return a problem in one line: beside a field without its subject, and with the key that lists all models."""
         if not isinstance(problem, SubdeckError):
             return format_error(problem)
-        place = f"{problem.where}: " if field == REST and problem.where else ""
+        subject = f"{problem.where}: " if field == REST and problem.where else ""
         is_listed = field == "model" and problem.brief_hint != problem.hint and self.query_one(ModelInput).known
-        return one_line(f"{place}{problem.brief}", 600) + ("  (↓ lists all)" if is_listed else "")
+        return one_line(f"{subject}{problem.brief}", 600) + ("  (↓ lists all)" if is_listed else "")
 
     def say_worktree(self, words: str) -> None:
         """Describe the future worktree beside its field."""
@@ -417,15 +417,15 @@ class LaunchFields(VerticalScroll, can_focus=False):
         draft = self.query_one("#draft", Note)
         if draft.display and self.task_area.selection.is_empty:
             draft.say("")
-        said = self.form.as_last_time(values)
-        self.query_one("#last-note", Note).say(said)
-        self.query_one("#last").display = bool(said)
+        note = self.form.as_last_time(values)
+        self.query_one("#last-note", Note).say(note)
+        self.query_one("#last").display = bool(note)
         self._show_origin()
 
     def _show_origin(self) -> None:
         model = self.query_one(ModelInput)
-        known = f"↓ {len(model.known)} known" if model.known else ""
-        offered = f"{known}, {self._list_key} list" if known and self._list_key else known
+        count = f"↓ {len(model.known)} known" if model.known else ""
+        offered = f"{count}, {self._list_key} list" if count and self._list_key else count
         asked = f"querying {self._asked}…" if self._asked else ""
-        said = "   ".join(filter(None, (self.form.origin_of(model.value), asked or offered)))
-        self.query_one("#origin", Static).update(Content(said))
+        words = "   ".join(filter(None, (self.form.origin_of(model.value), asked or offered)))
+        self.query_one("#origin", Static).update(Content(words))

@@ -219,11 +219,11 @@ class LaunchForm:
 
     def agent_rows(self, values: LaunchValues) -> tuple[Sequence[str], Sequence[str]]:
         """Return the names of all agents, usable or not, and a line that describes each."""
-        about = {agent.name: f"{agent.words}{f': {agent.hint}' if agent.hint else ''}" for agent in self._agents}
-        about = {AUTO: AUTO_WORDS} | about
-        names = tuple(about) + tuple(name for name in self.agents(values) if name not in about)
+        descriptions = {agent.name: f"{agent.words}{f': {agent.hint}' if agent.hint else ''}" for agent in self._agents}
+        descriptions = {AUTO: AUTO_WORDS} | descriptions
+        names = tuple(descriptions) + tuple(name for name in self.agents(values) if name not in descriptions)
         width = max(map(len, names))
-        return names, [f"{name:{width}}  {one_line(about.get(name, ''), 300)}" for name in names]
+        return names, [f"{name:{width}}  {one_line(descriptions.get(name, ''), 300)}" for name in names]
 
     def take_agents(self, agents: Sequence[KnownAgent]) -> None:
         """Set the known agents."""
@@ -234,9 +234,9 @@ class LaunchForm:
         known yet) and why it is the last resort (`note`).
         """
         if values.agent != AUTO:
-            known = next((agent for agent in self._agents if agent.name == values.agent), None)
+            chosen = next((agent for agent in self._agents if agent.name == values.agent), None)
             # If the agent is not usable here, the field's problem below names the way out.
-            words = known.words if known and (known.is_here or values.is_remote) else ""
+            words = chosen.words if chosen and (chosen.is_here or values.is_remote) else ""
         elif taken is None:
             words = AUTO_WORDS
         else:
@@ -258,15 +258,15 @@ class LaunchForm:
         model = values.model.strip()
         if values.agent != AUTO or (model == self._usual_model and not self._chosen):
             return None
-        known = self._known(model)
-        return (known.agent or None) if known else None
+        choice = self._choice_of(model)
+        return (choice.agent or None) if choice else None
 
     def _agent(self, values: LaunchValues) -> str | None:
         """Return the requested agent; None for that of preset and settings."""
         agent = values.agent or self.usual_agent
         return self._owner_of(structs.replace(values, agent=agent)) or (None if agent == self.usual_agent else agent)
 
-    def _known(self, model: str) -> ModelChoice | None:
+    def _choice_of(self, model: str) -> ModelChoice | None:
         return self._chosen if self._chosen and self._chosen.ref == model else self._models.get(model)
 
     def choose(self, choice: ModelChoice) -> None:
@@ -298,10 +298,10 @@ class LaunchForm:
     @property
     def context_refusal(self) -> str | None:
         """Why the requested conversation is not passed on; None if it is."""
-        wanted = self.preset.inherit_context if self.preset else None
-        if self._reuse is not Reuse.CONTEXT or wanted:
+        inherits = self.preset.inherit_context if self.preset else None
+        if self._reuse is not Reuse.CONTEXT or inherits:
             return None
-        if wanted is False:
+        if inherits is False:
             return "none (the preset sets inherit_context: false)"
         return None if self._settings.inherit_context else "none (disabled by the setting parent_context.inherit)"
 
@@ -326,10 +326,10 @@ class LaunchForm:
         self._prompt = prompt.removesuffix(INSTRUCTION).rstrip("\n") if meta and meta.finalize else prompt
         self.first = structs.replace(self.first, prompt=plain(self._prompt))
 
-    def take_models(self, known: Sequence[ModelChoice]) -> None:
+    def take_models(self, choices: Sequence[ModelChoice]) -> None:
         """Set the known models, and begin with the only one if none is configured."""
-        self._models = {choice.ref: choice for choice in reversed(known)}
-        self.known = known
+        self._models = {choice.ref: choice for choice in reversed(choices)}
+        self.known = choices
         models = [model for model in self._models if not model.startswith("@")]
         self._only_model = models[0] if len(models) == 1 and not (self._asked_model or self._usual_model) else ""
         self._settle_model()
@@ -365,7 +365,7 @@ class LaunchForm:
 
     def _can_be_chosen(self, agent: str, runner: str) -> bool:
         is_remote = runner == RunnerKind.HOSTS
-        return agent == AUTO or any(known.name == agent and (known.is_here or is_remote) for known in self._agents)
+        return agent == AUTO or any(each.name == agent and (each.is_here or is_remote) for each in self._agents)
 
     def as_last_time(self, values: LaunchValues) -> str:
         """Return which of the values are remembered ones; empty for none."""
@@ -405,8 +405,8 @@ class LaunchForm:
 
     def about(self, model: str) -> str:
         """Return the agent's description of a model; empty if it is unknown."""
-        known = self._known(model)
-        return known.about if known else ""
+        choice = self._choice_of(model)
+        return choice.about if choice else ""
 
     # --- the request ---------------------------------------------------------------------------------------------
 

@@ -24,17 +24,17 @@ class HostInput(ChoosingInput):
 
     def __init__(self, value: str) -> None:
         super().__init__(value, name="host", placeholder=ANY_HOST)
-        self._known: Sequence[str] = ()
+        self._hosts: Sequence[str] = ()
 
     def offer(self, hosts: Sequence[str]) -> None:
         """Offer these hosts from now on; the typed text stays."""
-        self._known = hosts
+        self._hosts = hosts
         self.suggester = SuggestFromList(hosts, case_sensitive=False) if hosts else None
         self.placeholder = f"{ANY_HOST} (↓ lists {len(hosts)})" if hosts else ANY_HOST
 
     async def matching(self, typed: str) -> Sequence[str]:
-        part = "" if typed in self._known else typed.strip().casefold()
-        return [host for host in self._known if part in host.casefold()] or list(self._known)
+        part = "" if typed in self._hosts else typed.strip().casefold()
+        return [host for host in self._hosts if part in host.casefold()] or list(self._hosts)
 
 
 class CountInput(Input):
@@ -65,7 +65,7 @@ def matching_paths(typed: str, base: str, *, files: bool) -> tuple[str, ...]:
         return ("~/",)
     head, slash, beginning = typed.rpartition("/")
     head += slash
-    found: list[str] = []
+    names: list[str] = []
     try:
         with os.scandir(os.path.join(base, os.path.expanduser(head))) as entries:
             for entry in islice(entries, ENTRIES):
@@ -74,12 +74,12 @@ def matching_paths(typed: str, base: str, *, files: bool) -> tuple[str, ...]:
                 if is_hidden or not name.startswith(beginning) or not name.isprintable():
                     continue
                 if entry.is_dir():
-                    found.append(f"{name}/")
+                    names.append(f"{name}/")
                 elif files:
-                    found.append(name)
+                    names.append(name)
     except OSError:
         return ()
-    return tuple(head + name for name in sorted(found, key=str.lower))
+    return tuple(head + name for name in sorted(names, key=str.lower))
 
 
 COMPLETION_S = 2.0

@@ -73,10 +73,10 @@ class LaunchMemory(Struct, frozen=True, omit_defaults=True):
 
     def after_cancel(self, preset: str, task: str) -> LaunchMemory:
         """Keep a typed task; blank text only removes the offered one."""
-        others = self._without(preset, task)
+        unsent = self._without(preset, task)
         if not task.strip():
-            return replace(self, unsent=others)
-        return replace(self, unsent=_bounded((UnsentTask(preset, task, now_iso()), *others)))
+            return replace(self, unsent=unsent)
+        return replace(self, unsent=_bounded((UnsentTask(preset, task, now_iso()), *unsent)))
 
     def _without(self, preset: str, task: str) -> tuple[UnsentTask, ...]:
         """Return the other unsent tasks; those of the preset are no longer offered."""
@@ -121,19 +121,19 @@ class Remembered:
 
     def __init__(self, bridge: Bridge) -> None:
         self._bridge = bridge
-        self._turn = asyncio.Lock()
+        self._lock = asyncio.Lock()
         self.known: LaunchMemory | None = None
         """None before the first read."""
 
     async def read(self) -> LaunchMemory:
-        async with self._turn:
+        async with self._lock:
             if self.known is None:
                 self.known = await self._bridge.call(read_memory, self._bridge.engine.project)
             return self.known
 
     async def change(self, change: Callable[[LaunchMemory], LaunchMemory]) -> None:
         """Change the memory and the file. Raises OSError if only the file could not be changed."""
-        async with self._turn:
+        async with self._lock:
             try:
                 self.known = await self._bridge.call(change_memory, self._bridge.engine.project, change)
             except OSError:

@@ -28,10 +28,10 @@ ROLES = "roles"
 """Heading for entries without an agent."""
 
 
-def matching_models(known: Sequence[ModelChoice], words: str) -> list[ModelChoice]:
+def matching_models(models: Sequence[ModelChoice], words: str) -> list[ModelChoice]:
     """Return the models that match all words, in their own text or in the name of their agent."""
-    wanted = words.lower().split()
-    return [each for each in known if all(word in f"{each.agent} {each.ref} {each.about}".lower() for word in wanted)]
+    terms = words.lower().split()
+    return [each for each in models if all(word in f"{each.agent} {each.ref} {each.about}".lower() for word in terms)]
 
 
 class ModelsScreen(DialogScreen["ModelChoice"]):
@@ -41,20 +41,20 @@ class ModelsScreen(DialogScreen["ModelChoice"]):
     BINDINGS = bindings(KeyContext.PICK)
     VERTICAL_BREAKPOINTS = [(0, "-low"), (28, "-high")]  # noqa: RUF012 - Textual declares it as it is
 
-    def __init__(self, known: Sequence[ModelChoice]) -> None:
+    def __init__(self, models: Sequence[ModelChoice]) -> None:
         super().__init__()
-        self._known = known
+        self._models = models
         self._rows: list[ModelChoice | None] = []
         """By their lines; None for the name of an agent."""
 
-    def show_known(self, known: Sequence[ModelChoice]) -> None:
+    def show_known(self, models: Sequence[ModelChoice]) -> None:
         """List these from now on, with the cursor on the same model."""
         if not self.is_mounted:  # they are listed then
-            self._known = known
+            self._models = models
             return
         row = self.query_one(OptionList).highlighted
         chosen = None if row is None else self._rows[row]
-        self._known = known
+        self._models = models
         self.show_matching()
         if chosen in self._rows:
             self.query_one(OptionList).highlighted = self._rows.index(chosen)
@@ -74,16 +74,16 @@ class ModelsScreen(DialogScreen["ModelChoice"]):
 
     @on(Input.Changed)
     def show_matching(self) -> None:
-        found = matching_models(self._known, self.query_one("#words", Input).value)
+        matches = matching_models(self._models, self.query_one("#words", Input).value)
         options = self.query_one(OptionList)
         self._rows = []
-        options.set_options(self._options(found))
+        options.set_options(self._options(matches))
         options.highlighted = next((row for row, model in enumerate(self._rows) if model), None)
-        count = f"{len(found)} of {len(self._known)}" if self._known else "No known models."
+        count = f"{len(matches)} of {len(self._models)}" if self._models else "No known models."
         self.query_one("#shown", Static).update(Content(count))
 
-    def _options(self, found: Sequence[ModelChoice]) -> Iterator[Option]:
-        for agent, models in groupby(found, key=lambda model: model.agent):
+    def _options(self, matches: Sequence[ModelChoice]) -> Iterator[Option]:
+        for agent, models in groupby(matches, key=lambda model: model.agent):
             self._rows.append(None)
             yield Option(Content.styled(one_line(agent or ROLES, 60), "bold"), disabled=True)
             for model in models:

@@ -245,8 +245,8 @@ class LaunchScreen(DialogScreen[str]):
         notify_failure(self, event)
 
     def _show_problems(self) -> None:
-        own = self.form.problems(self._fields.values)
-        shown = own if self._has_tried else tuple(problem for problem in own if problem.where != "task")
+        problems = self.form.problems(self._fields.values)
+        shown = problems if self._has_tried else tuple(problem for problem in problems if problem.where != "task")
         self._fields.show_problems((*shown, *self._problems))
 
     # --- loading a task ------------------------------------------------------------------------------------------

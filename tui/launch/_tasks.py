@@ -49,20 +49,20 @@ class EarlierTask(Struct, frozen=True):
 
 def earlier_tasks(runs: Iterable[RunSnapshot], unsent: Sequence[UnsentTask], preset: str) -> tuple[EarlierTask, ...]:
     """Return each task once: the preset's tasks first, then the others, each newest first."""
-    known = [EarlierTask(plain(run.meta.task), run.meta.preset, run.meta.created_at) for run in runs]
-    known += [EarlierTask(typed.task, typed.preset, typed.at, launched=False) for typed in unsent]
-    known.sort(key=lambda earlier: earlier.at, reverse=True)
-    known.sort(key=lambda earlier: earlier.preset != preset)
-    return tuple({earlier.task: earlier for earlier in reversed(known)}.values())[::-1]
+    tasks = [EarlierTask(plain(run.meta.task), run.meta.preset, run.meta.created_at) for run in runs]
+    tasks += [EarlierTask(typed.task, typed.preset, typed.at, launched=False) for typed in unsent]
+    tasks.sort(key=lambda earlier: earlier.at, reverse=True)
+    tasks.sort(key=lambda earlier: earlier.preset != preset)
+    return tuple({earlier.task: earlier for earlier in reversed(tasks)}.values())[::-1]
 
 
 def matching(tasks: Sequence[EarlierTask], words: str, limit: int) -> list[EarlierTask]:
     """Return the first tasks, at most `limit`, that match all words in their text or preset."""
-    wanted = words.lower().split()
+    terms = words.lower().split()
 
     def matches(task: EarlierTask) -> bool:
         text = f"{task.preset} {task.task}".lower()
-        return all(word in text for word in wanted)
+        return all(word in text for word in terms)
 
     return list(islice(filter(matches, tasks), limit))
 

@@ -17,7 +17,7 @@ from ...core.system.files import write_new
 from ...core.text.decoder import encode_shown
 from ...core.text.plain import one_line
 from ..keys.command import DECK, PANES, Action, KeyContext
-from ..keys.keymap import key_label, said
+from ..keys.keymap import key_label, with_keys
 
 if TYPE_CHECKING:
     from ...core.presets.catalog import Preset
@@ -68,23 +68,23 @@ _FILTERS = (
 
 
 def action_offers(
-    actions: Iterable[Action], sentences: Sequence[Action], recent: Sequence[str] = (), place: KeyContext = DECK
+    actions: Iterable[Action], sentences: Sequence[Action], recent: Sequence[str] = (), key_context: KeyContext = DECK
 ) -> Iterator[Offer]:
-    """Offer actions: first the `recent` ones, by id, then those of the place, and the common ones before others.
+    """Offer actions: first the `recent` ones, by id, then those of the key context, and the common ones before others.
 
     `sentences` are all actions, whose keys the help texts may name.
     """
-    nearness = {where: number for number, where in enumerate((KeyContext.REQUEST, place, DECK))}
+    nearness = {where: number for number, where in enumerate((KeyContext.REQUEST, key_context, DECK))}
 
     def rank(action: Action) -> tuple[int, int, bool]:
         """Return a number for sorting; the smallest comes first."""
         is_recent = action.id in recent
-        near = min(nearness.get(where, len(nearness)) for where in action.places)
+        near = min(nearness.get(where, len(nearness)) for where in action.key_contexts)
         return (recent.index(action.id) if is_recent else len(recent), near, not action.footer)
 
     for action in sorted(actions, key=rank):
         kind = Kind.RECENT if action.id in recent else Kind.ACTION
-        yield _offer(kind, action.id, _title(action), said(action.help, sentences), Kind.ACTION)
+        yield _offer(kind, action.id, _title(action), with_keys(action.help, sentences), Kind.ACTION)
 
 
 def preset_offers(presets: Iterable[Preset]) -> Iterator[Offer]:
@@ -136,7 +136,11 @@ def _offer(kind: Kind, key: str, title: str, detail: str, words: str = "") -> Of
 
 def _title(action: Action) -> str:
     """Return name and keys; and the pane if the keys only work in panes: presets and runs are both deleted."""
-    where = f" · {action.places[0]}" if action.keys and all(place in PANES for place in action.places) else ""
+    where = (
+        f" · {action.key_contexts[0]}"
+        if action.keys and all(key_context in PANES for key_context in action.key_contexts)
+        else ""
+    )
     keys = " ".join(dict.fromkeys(key_label(key) for _, key in action.keys))
     return f"{action.name}{where}{f'  ({keys})' if keys else ''}"
 
@@ -150,11 +154,11 @@ def matching(offers: Sequence[Offer], typed: str) -> list[Offer]:
     if not words:
         return list(offers)
     whole = " ".join(words)
-    found = [offer for offer in offers if all(word in offer.words for word in words)]
-    if not found:
+    matches = [offer for offer in offers if all(word in offer.words for word in words)]
+    if not matches:
         letters = "".join(words)
         return [offer for offer in offers if _has_letters(letters, offer.title.casefold())]
-    return sorted(found, key=lambda offer: _distance(whole, words, offer.title.casefold().lstrip("●◌✓✗⊘?◔ ")))
+    return sorted(matches, key=lambda offer: _distance(whole, words, offer.title.casefold().lstrip("●◌✓✗⊘?◔ ")))
 
 
 def _distance(whole: str, words: Sequence[str], title: str) -> int:

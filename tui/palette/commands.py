@@ -61,11 +61,11 @@ class PaletteCommands(Commands):
         possible = [
             action
             for action in deck.actions
-            if action.in_palette and action.places not in hidden and action.allowed(context)
+            if action.in_palette and action.key_contexts not in hidden and action.allowed(context)
         ]
         presets = () if context.readonly else deck.presets.usable
         return [
-            *_offers.action_offers(possible, deck.actions, self._recent, context.place),
+            *_offers.action_offers(possible, deck.actions, self._recent, context.key_context),
             *_offers.preset_offers(presets),
             *_offers.filter_offers(
                 deck.runs.listing.filter.text,
@@ -100,8 +100,8 @@ class PaletteCommands(Commands):
                 self.spawn(self._edit_setting, offer.key)
 
     def _remember(self, action_id: str) -> None:
-        others = [recent for recent in self._recent if recent != action_id]
-        self._recent = (action_id, *others)[:RECENT]
+        other_ids = [recent for recent in self._recent if recent != action_id]
+        self._recent = (action_id, *other_ids)[:RECENT]
         self._bridge.spawn(self._file.keep, lambda: RecentActions(self._recent))
 
     async def _edit_setting(self, key: str) -> None:

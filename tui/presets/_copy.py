@@ -54,8 +54,8 @@ def read_template(engine: EngineApi, preset: Preset | None, taken: Container[str
 
     if preset is not None and preset.source is not PresetSource.BUNDLED:
         return Template(preset, free_name(preset.name, taken))
-    found = bundled_presets()
-    bundled = next((one for one in found if preset is not None and one.name == preset.name), found[0])
+    presets = bundled_presets()
+    bundled = next((each for each in presets if preset is not None and each.name == preset.name), presets[0])
     models = {choice.ref: choice.agent for choice in model_choices(bundled.agent, engine.settings)}
     return Template(bundled, needs_model=needs_model(bundled, engine.settings), models=models)
 

@@ -50,7 +50,7 @@ class PresetEditorScreen(DataScreen[Draft, str]):
     CSS_PATH: ClassVar = ["../dialogs/dialogs.tcss", "editor.tcss"]
 
     _draft: Draft
-    _own: PresetText
+    _original: PresetText
     """The file as last read."""
 
     def __init__(self, bridge: Bridge, read: Callable[[], Draft], keys: str) -> None:
@@ -72,15 +72,15 @@ class PresetEditorScreen(DataScreen[Draft, str]):
             else:
                 dialog.border_subtitle = Content(str(self._draft.source))
             yield Static("", id="file", classes="muted")
-            yield PresetArea(self._own.text)
-            with VerticalScroll(id="verdict", can_focus=False):
+            yield PresetArea(self._original.text)
+            with VerticalScroll(id="check", can_focus=False):
                 yield Static("", id="message")
             with Horizontal(classes="buttons"):
                 yield Static(Content(self._keys), classes="muted", id="keys")
                 yield Button("Save", id="go", variant="primary", compact=True)
 
     async def fill(self, data: Draft) -> None:
-        self._draft, self._own = data, data.own
+        self._draft, self._original = data, data.own
         await self.recompose()
         self._area.focus()
         if self._draft.path is None:
@@ -104,7 +104,7 @@ class PresetEditorScreen(DataScreen[Draft, str]):
     @work(group="check", exclusive=True, exit_on_error=False)
     async def _check_after(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
-        self._say(verdict(await self._check(self._content)))
+        self._say(check_report(await self._check(self._content)))
 
     def on_worker_state_changed(self, event: Worker.StateChanged) -> None:
         notify_failure(self, event)
@@ -126,11 +126,11 @@ class PresetEditorScreen(DataScreen[Draft, str]):
             content = self._content
             checked = await self._check(content)
             if checked.preset is None:
-                self._say(Content.assemble(("Not saved. ", "bold"), verdict(checked)))
+                self._say(Content.assemble(("Not saved. ", "bold"), check_report(checked)))
                 if checked.fault is not None and checked.fault.line is not None:
                     self._area.go_to_line(checked.fault.line)
             else:
-                await self._write(checked.preset.name, content, self._own.content)
+                await self._write(checked.preset.name, content, self._original.content)
         finally:
             self._busy = False
 
@@ -158,11 +158,11 @@ class PresetEditorScreen(DataScreen[Draft, str]):
             await self._write(name, content, change.content)
         elif resolution == RELOAD:
             try:
-                self._own = text_of(change.content)
+                self._original = text_of(change.content)
             except ContentError as error:
                 self._say(Content.styled(f"✗ Cannot reload the file: {error.advice}", "$text-error"))
             else:
-                self._area.put(self._own.text)
+                self._area.put(self._original.text)
 
     # --- leaving -------------------------------------------------------------------------------------------------
 
@@ -180,7 +180,7 @@ class PresetEditorScreen(DataScreen[Draft, str]):
     def action_cancel(self) -> None:
         if self._busy:
             return
-        if self.data is None or self._area.written == self._own.text:
+        if self.data is None or self._area.written == self._original.text:
             self.dismiss(None)
         else:
             self._bridge.spawn(self._leave)
@@ -204,14 +204,14 @@ class PresetEditorScreen(DataScreen[Draft, str]):
 
     @property
     def _content(self) -> bytes:
-        return self._own.bytes_of(self._area.written)
+        return self._original.bytes_of(self._area.written)
 
     def _say(self, message: Content) -> None:
         self.query_one("#message", Static).update(message)
-        self.query_one("#verdict").scroll_home(animate=False)
+        self.query_one("#check").scroll_home(animate=False)
 
 
-def verdict(checked: PresetCheck) -> Content:
+def check_report(checked: PresetCheck) -> Content:
     """Return the error that prevents saving, otherwise warnings and notes."""
     if checked.fault is not None:
         return Content.styled(f"✗ {one_line(checked.fault.advice)}", "$text-error")

@@ -31,48 +31,48 @@ Cells = list[tuple[str, str]]
 """Texts, each with the component class of its colour."""
 
 
-def summary(found: Preset | PresetProblem) -> str:
+def summary(entry: Preset | PresetProblem) -> str:
     """Return the most important facts in a single line."""
-    if isinstance(found, PresetProblem):
-        return _reason(found)
-    model = found.model or "no model"
-    return " · ".join(filter(None, (*found.warnings, found.description, model, found.tools_words)))
+    if isinstance(entry, PresetProblem):
+        return _reason(entry)
+    model = entry.model or "no model"
+    return " · ".join(filter(None, (*entry.warnings, entry.description, model, entry.tools_words)))
 
 
-def fact_lines(found: Preset | PresetProblem, width: int, warnings: Sequence[str]) -> Cells:
+def fact_lines(entry: Preset | PresetProblem, width: int, warnings: Sequence[str]) -> Cells:
     """Return the facts omitted from its row, a line each; `warnings` are about a run of it here."""
-    if isinstance(found, PresetProblem):
-        return [(row, BROKEN) for row in wrap(f"✗ {one_line(_reason(found))}", width - MARGIN)]
-    columns = () if width >= WIDE else (f"model: {found.model or 'none'}", f"tools: {found.tools_words}")
+    if isinstance(entry, PresetProblem):
+        return [(row, BROKEN) for row in wrap(f"✗ {one_line(_reason(entry))}", width - MARGIN)]
+    columns = () if width >= WIDE else (f"model: {entry.model or 'none'}", f"tools: {entry.tools_words}")
     texts = [
-        *((f"! {warning}", WARNED) for warning in dict.fromkeys((*found.warnings, *warnings))),
-        (found.description, ""),
+        *((f"! {warning}", WARNED) for warning in dict.fromkeys((*entry.warnings, *warnings))),
+        (entry.description, ""),
         *((text, MUTED) for text in columns),
-        (f"agent file, {found.form} format" if found.form else "", MUTED),
+        (f"agent file, {entry.form} format" if entry.form else "", MUTED),
     ]
     return [(row, colour) for text, colour in texts if text for row in wrap(one_line(text), width - MARGIN)]
 
 
-def row_cells(found: Preset | PresetProblem, width: int, longest: int) -> Cells:
+def row_cells(entry: Preset | PresetProblem, width: int, longest: int) -> Cells:
     """Return the cells of a row; `longest` is the length of the longest name in the list."""
-    badge = (fit(str(found.source), BADGE_WIDTH, right=True), MUTED)
+    badge = (fit(str(entry.source), BADGE_WIDTH, right=True), MUTED)
     room = width - BADGE_WIDTH - 1
-    name, colour = one_line(found.name, 200), BROKEN
-    if isinstance(found, Preset):
-        colour = WARNED if found.warnings else ""
+    name, colour = one_line(entry.name, 200), BROKEN
+    if isinstance(entry, Preset):
+        colour = WARNED if entry.warnings else ""
     mark = ("!" if colour else " ", colour)
     if room < WIDE - BADGE_WIDTH:
         return [mark, (fit(name, room), colour), badge]
     name_width = max(8, min(longest + 1, NAME_WIDTH, room // 3))
     cells = [mark, (fit(name, name_width), colour)]
-    rest = room - name_width
-    if isinstance(found, PresetProblem):
-        return [*cells, (" " + fit(one_line(_reason(found), 300), rest - 1), BROKEN), badge]
-    texts = [one_line(found.model or "no model", 200), one_line(found.tools_words, 300)]
-    widths = [rest // 2, rest - rest // 2]
+    columns_room = room - name_width
+    if isinstance(entry, PresetProblem):
+        return [*cells, (" " + fit(one_line(_reason(entry), 300), columns_room - 1), BROKEN), badge]
+    texts = [one_line(entry.model or "no model", 200), one_line(entry.tools_words, 300)]
+    widths = [columns_room // 2, columns_room - columns_room // 2]
     if room >= ROOMY - BADGE_WIDTH:
-        texts.append(one_line(found.description, 300))
-        widths = [rest // 4, rest // 4, rest - 2 * (rest // 4)]
+        texts.append(one_line(entry.description, 300))
+        widths = [columns_room // 4, columns_room // 4, columns_room - 2 * (columns_room // 4)]
     columns = [(" " + fit(text, size - 1), MUTED) for text, size in zip(texts, widths, strict=True)]
     return [*cells, *columns, badge]
 
@@ -103,12 +103,12 @@ def first_steps(
     from ..keys.keymap import key_of
 
     width = max(10, width)
-    blocks = [["No presets yet."], hint_lines(actions, HINTS, width), _place_lines(catalog, width)]
+    blocks = [["No presets yet."], hint_lines(actions, HINTS, width), _directory_lines(catalog, width)]
     if missing:
         room = height - sum(map(len, blocks))
         doctor = key_of("doctor", actions)
-        said = [f"! {check.name} is missing: {check.fix}   ({doctor} shows details)" for check in missing]
-        lines = [row for line in said for row in wrap(one_line(line), width)]
+        texts = [f"! {check.name} is missing: {check.fix}   ({doctor} shows details)" for check in missing]
+        lines = [row for line in texts for row in wrap(one_line(line), width)]
         names = " and ".join(check.name for check in missing)
         fits = len(lines) <= room - (0 if width >= WIDE else len(blocks))
         blocks.append(lines if fits else wrap(f"{doctor}  {names} missing", width))
@@ -116,12 +116,12 @@ def first_steps(
     return [line for number, block in enumerate(blocks) for line in ([*blank, *block] if number else block)]
 
 
-def _place_lines(catalog: PresetCatalog, width: int) -> list[str]:
-    places = catalog.places
+def _directory_lines(catalog: PresetCatalog, width: int) -> list[str]:
+    directories = catalog.directories
     if width < WIDE:
         return [
             *wrap(f"Searched for {catalog.patterns} in", width),
-            *(f"  {short_path(place, width - 2)}" for place in places),
+            *(f"  {short_path(path, width - 2)}" for path in directories),
         ]
-    named = " or ".join(short_path(place, width // 2) for place in places)
+    named = " or ".join(short_path(path, width // 2) for path in directories)
     return wrap(f"Presets are markdown files in {named}.", width)

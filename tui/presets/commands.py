@@ -194,5 +194,5 @@ def saved_outside(path: str, check: PresetCheck) -> str:
     file = one_line(os.path.basename(path), 60)
     if check.fault is not None:
         return f"{file} is broken: {one_line(check.fault.advice, 300)}"
-    said = "\n".join(f"! {one_line(warning, 200)}" for warning in check.warnings[:3])
-    return f"{file} was saved\n{said}" if said else f"{file} was saved, no problems"
+    warnings = "\n".join(f"! {one_line(warning, 200)}" for warning in check.warnings[:3])
+    return f"{file} was saved\n{warnings}" if warnings else f"{file} was saved, no problems"

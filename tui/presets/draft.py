@@ -35,10 +35,10 @@ class Draft:
 
 def preset_dir(engine: EngineApi, where: str) -> str:
     """Return the directory for presets of this project, or of all projects."""
-    from ...core.presets.sources import project_place
+    from ...core.presets.sources import project_directory
 
     if where == PROJECT:
-        return project_place(engine.workspace)
+        return project_directory(engine.workspace)
     return os.path.join(agent_dir(), "subagents")
 
 
@@ -48,15 +48,15 @@ def new_draft() -> Draft:
     return Draft("New preset", PresetSource.PROJECT, None, text_of(TEMPLATE.encode()))
 
 
-def read_draft(found: Preset | PresetProblem) -> Draft:
+def read_draft(entry: Preset | PresetProblem) -> Draft:
     """Read the file of a preset, or of a broken one. Raises PresetError."""
     from ...core.presets.text import read_preset_text
     from ...core.text.plain import can_encode_unsafe
 
-    own = read_preset_text(found.path)
-    if not can_encode_unsafe(own.text):
-        raise PresetError("private-use characters (U+100000 and above) cannot be edited here", where=found.path)
-    return Draft(f"Edit {one_line(found.name, 50)}", found.source, found.path, own)
+    preset_text = read_preset_text(entry.path)
+    if not can_encode_unsafe(preset_text.text):
+        raise PresetError("private-use characters (U+100000 and above) cannot be edited here", where=entry.path)
+    return Draft(f"Edit {one_line(entry.name, 50)}", entry.source, entry.path, preset_text)
 
 
 def check(engine: EngineApi, draft: Draft, where: str, content: bytes) -> PresetCheck:

@@ -45,7 +45,7 @@ class PresetList(RowList):
         """Set once reading the presets has succeeded or failed."""
         self._missing: tuple[Check, ...] = ()
         """Programs that have to be installed; checked only while there are no presets."""
-        self._wanted: str | None = None
+        self._path_to_select: str | None = None
         """A file to select as soon as it appears."""
         self._warnings: dict[Preset, tuple[str, ...]] = {}
         """Run warnings of the presets highlighted since the files were read."""
@@ -87,7 +87,7 @@ class PresetList(RowList):
     @property
     def names(self) -> frozenset[str]:
         """All names in use, including those of broken files."""
-        return frozenset(found.name for found in self._all)
+        return frozenset(entry.name for entry in self._all)
 
     def named(self, name: str) -> Preset | None:
         return next((preset for preset in self.usable if preset.name == name), None)
@@ -96,9 +96,9 @@ class PresetList(RowList):
         before, self._catalog = self.highlighted, catalog
         self.known.set()
         self._warnings.clear()
-        paths, names = [found.path for found in self._all], [found.name for found in self._all]
-        if self._wanted in paths:
-            self.cursor, self._wanted = paths.index(self._wanted), None
+        paths, names = [entry.path for entry in self._all], [entry.name for entry in self._all]
+        if self._path_to_select in paths:
+            self.cursor, self._path_to_select = paths.index(self._path_to_select), None
         elif before and before.path in paths:
             self.cursor = paths.index(before.path)
         elif before and before.name in names:
@@ -114,15 +114,15 @@ class PresetList(RowList):
 
     def select(self, path: str) -> None:
         """Move the cursor to a preset's file, at once or when it appears."""
-        paths = [found.path for found in self._all]
+        paths = [entry.path for entry in self._all]
         if path in paths:
-            self._wanted = None
+            self._path_to_select = None
             self.move_to(paths.index(path))
         else:
-            self._wanted = path
+            self._path_to_select = path
 
     def cursor_moved(self) -> None:
-        self._wanted = None
+        self._path_to_select = None
         self._highlight()
 
     def on_resize(self, _: Resize) -> None:
@@ -139,10 +139,10 @@ class PresetList(RowList):
     def _show_edge(self) -> None:
         """Show the summary at the lower edge if the facts do not fit below the rows."""
         self.border_subtitle = ""
-        if (found := self.highlighted) and not self._facts():
+        if (entry := self.highlighted) and not self._facts():
             from ._rows import summary
 
-            self.border_subtitle = Content(one_line(summary(found), 300))
+            self.border_subtitle = Content(one_line(summary(entry), 300))
 
     # --- beside the event loop -----------------------------------------------------------------------------------
 
@@ -181,12 +181,12 @@ class PresetList(RowList):
 
     def _facts(self) -> list[tuple[str, str]]:
         """Return the facts omitted from the highlighted row, as many as fit below the rows."""
-        found, region = self.highlighted, self.scrollable_content_region
-        if found is None or region.width < 10:
+        entry, region = self.highlighted, self.scrollable_content_region
+        if entry is None or region.width < 10:
             return []
         from ._rows import fact_lines  # with the modules that read presets, not needed by the first paint
 
-        lines = fact_lines(found, region.width, self._warnings.get(self.preset, ()) if self.preset else ())
+        lines = fact_lines(entry, region.width, self._warnings.get(self.preset, ()) if self.preset else ())
         room = region.height - self.row_count - 1
         if len(lines) <= room:
             return lines
@@ -198,7 +198,7 @@ class PresetList(RowList):
     def row_segments(self, row: int, width: int) -> list[tuple[str, str]]:
         from ._rows import row_cells
 
-        return row_cells(self._all[row], width, max(len(found.name) for found in self._all))
+        return row_cells(self._all[row], width, max(len(entry.name) for entry in self._all))
 
 
 def _run_warnings(engine: EngineApi, preset: Preset) -> tuple[str, ...]:

@@ -37,18 +37,18 @@ def form(key: str) -> str:
 
 
 def _cost(value: str) -> Holds | None:
-    found = _COMPARED.fullmatch(value.replace("$", ""))
-    if found is None or found[3]:
+    match = _COMPARED.fullmatch(value.replace("$", ""))
+    if match is None or match[3]:
         return None
-    compare, limit = _COMPARES[found[1] or ">="], float(found[2])
+    compare, limit = _COMPARES[match[1] or ">="], float(match[2])
     return lambda run: compare(run.usage.cost, limit)
 
 
 def _age(value: str) -> Holds | None:
-    found = _COMPARED.fullmatch(value)
-    if found is None or found[3] not in _SECONDS:
+    match = _COMPARED.fullmatch(value)
+    if match is None or match[3] not in _SECONDS:
         return None
-    compare, limit = _COMPARES[found[1] or "<"], float(found[2]) * _SECONDS[found[3]]
+    compare, limit = _COMPARES[match[1] or "<"], float(match[2]) * _SECONDS[match[3]]
 
     def holds(run: RunSnapshot) -> bool:
         launched = moment(run.meta.created_at)

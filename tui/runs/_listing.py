@@ -102,8 +102,8 @@ class Listing:
         return Row(key[_GROUP_KEY], key[-1])
 
     def index_of(self, row: Row) -> int | None:
-        wanted = next((key for key in self._rows_by_group.get(row.group_key, ()) if key[-1] == row.run_id), None)
-        return None if wanted is None else bisect_left(self._rows, wanted)
+        row_key = next((key for key in self._rows_by_group.get(row.group_key, ()) if key[-1] == row.run_id), None)
+        return None if row_key is None else bisect_left(self._rows, row_key)
 
     def row_of(self, run_id: str | None) -> Row | None:
         """Return the row that shows a run: its own, or the head of a folded group."""
@@ -167,10 +167,10 @@ class Listing:
             both = (self._run_store.get(former), self._run_store.get(run_id))
             self._rebuild({self._enter(run): None for run in both if run is not None})
 
-    def filter_by(self, wanted: Filter) -> None:
+    def filter_by(self, parsed: Filter) -> None:
         """Show only runs that pass this filter; remove the pin."""
-        self.filter, self._pinned = wanted, None
-        hidden = {run.run_id for run in self._run_store.runs if not self._passes(run)} if wanted else set[str]()
+        self.filter, self._pinned = parsed, None
+        hidden = {run.run_id for run in self._run_store.runs if not self._passes(run)} if parsed else set[str]()
         changed, self._hidden = hidden ^ self._hidden, hidden
         for run_id in changed - hidden:
             if run := self._run_store.get(run_id):

@@ -19,7 +19,7 @@ from ..keys.command import Action
 from ..keys.keymap import key_of
 from ..text.cells import cells as cells_of
 from ..text.format import tries
-from .column_layout import GUTTER, Layout, Place, cell
+from .column_layout import GUTTER, ColumnSpan, Layout, cell
 from .order import GroupFacts
 from .store import RunStore
 
@@ -65,14 +65,14 @@ class RowFlags(NamedTuple):
 
     def cells(self) -> list[Cell]:
         if self.waiting:
-            return [(NEEDS_YOU, _WAITING), self._place]
+            return [(NEEDS_YOU, _WAITING), self._mark_or_tree]
         calm = _CALM[self.asks] if self.unread else (" ", _MUTED)
         loud = "row-list--failed" if self.silence is None else _SILENT
         attention = (NEEDS_YOU, loud) if self.needs_you else calm
-        return [attention, self._place]
+        return [attention, self._mark_or_tree]
 
     @property
-    def _place(self) -> Cell:
+    def _mark_or_tree(self) -> Cell:
         return (MARK, "row-list--running") if self.marked else (self.tree, _MUTED)
 
 
@@ -82,18 +82,18 @@ class RunRow:
     def __init__(self, run: RunSnapshot, flags: RowFlags, layout: Layout) -> None:
         self.shows = (run, flags, layout)
         self._cells = flags.cells()
-        self._times: list[tuple[int, Place]] = []
+        self._times: list[tuple[int, ColumnSpan]] = []
         """Indexes of the cells that change with time."""
         colour = _colour_of(run, flags)
         loud = colour if run.status is RunStatus.FAILED or colour in (_SILENT, _WAITING) else _MUTED
         colours = _colours(colour, loud)
         note = _note(run, layout)
-        noted = None if not note else NOW if layout.place(NOW) else TASK
+        noted = None if not note else NOW if layout.span_of(NOW) else TASK
         view = RunView(run, flags.silence, common=flags.common, changed=flags.changed, brief=layout.brief)
-        for place in layout.places:
-            column, _, width = place
+        for span in layout.spans:
+            column, _, width = span
             if column.time:
-                self._times.append((len(self._cells), place))
+                self._times.append((len(self._cells), span))
             text = column.text(view)
             if column is noted:
                 text = f"{note} · {text}"
@@ -135,7 +135,7 @@ def head_cells(group: GroupFacts, flags: RowFlags, layout: Layout, now: datetime
     """Return the row of a whole group."""
     colours = _colours(_WAITING if group.waiting else _colour(group.status), _MUTED)
     cells = flags.cells()
-    for column, _, width in layout.places:
+    for column, _, width in layout.spans:
         text = _head_text(group, column, layout, width, now)
         cells.append((cell(text, width, column), colours[column.tone]))
     return cells
@@ -149,7 +149,7 @@ def _head_text(group: GroupFacts, column: RunColumn, layout: Layout, width: int,
     if column is NOW:
         return _tally(group, width - GUTTER)
     if column is TASK:
-        tally = "" if layout.place(NOW) else f"{_tally(group, width - GUTTER)}  "
+        tally = "" if layout.span_of(NOW) else f"{_tally(group, width - GUTTER)}  "
         return f"{tally}{group.about}"
     if column is AGE:
         return group.age(now)
@@ -160,10 +160,10 @@ def _named(group: GroupFacts, room: int) -> str:
     """Return preset and number; only the preset is cut."""
     size = f" {group.size}"
     title = group.title
-    left = room - cells_of(size)
-    if cells_of(title) > left:
-        title = cell(title, max(0, left) + GUTTER, PRESET)[GUTTER:]
-    return f"{title}{size}" if left > 1 else group.size
+    title_room = room - cells_of(size)
+    if cells_of(title) > title_room:
+        title = cell(title, max(0, title_room) + GUTTER, PRESET)[GUTTER:]
+    return f"{title}{size}" if title_room > 1 else group.size
 
 
 def _tally(group: GroupFacts, room: int) -> str:
@@ -179,11 +179,11 @@ FILTER_SHOWN = 40
 """Characters of a filter in the title."""
 
 
-def upper_edge(listing: Listing, known: int) -> str:
+def upper_edge(listing: Listing, count: int) -> str:
     """Return `Runs · 12 of 240 · status:failed · by cost`; defaults are omitted."""
     parts = ["Runs"]
     if listing.filter:
-        parts += [f"{listing.shown} of {known}", f"/ {one_line(listing.filter.text, FILTER_SHOWN)}"]
+        parts += [f"{listing.shown} of {count}", f"/ {one_line(listing.filter.text, FILTER_SHOWN)}"]
     if listing.sort.title or listing.backwards:
         parts.append((listing.sort.title or "by age") + (", reversed" if listing.backwards else ""))
     return " · ".join(parts)

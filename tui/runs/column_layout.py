@@ -76,17 +76,17 @@ _USUAL = {(False, False): DEFAULT, (True, False): WITH_HOST, (False, True): WITH
 
 
 @lru_cache(16)
-def for_listed(wanted: tuple[RunColumn, ...], *, remote: bool, agents: bool = False) -> tuple[RunColumn, ...]:
+def for_listed(columns: tuple[RunColumn, ...], *, remote: bool, agents: bool = False) -> tuple[RunColumn, ...]:
     """Return the columns for the listed runs: `remote` if one is on another machine, `agents` if they have several
     agents.
     """
-    if wanted == DEFAULT:
+    if columns == DEFAULT:
         return _USUAL[remote, agents]
-    return wanted if remote else tuple(column for column in wanted if not column.needs_remote) or DEFAULT
+    return columns if remote else tuple(column for column in columns if not column.needs_remote) or DEFAULT
 
 
-class Place(NamedTuple):
-    """The position of a column in each row."""
+class ColumnSpan(NamedTuple):
+    """The cells of a column in each row."""
 
     column: RunColumn
     start: int
@@ -95,35 +95,35 @@ class Place(NamedTuple):
 
 
 class Layout(NamedTuple):
-    places: tuple[Place, ...]
+    spans: tuple[ColumnSpan, ...]
     width: int
     brief: frozenset[str] = frozenset()
     """Names of the columns that have room for a few words only."""
     has_word: bool = False
     """Whether a state has its word."""
 
-    def place(self, column: RunColumn) -> Place | None:
-        return next((place for place in self.places if place.column is column), None)
+    def span_of(self, column: RunColumn) -> ColumnSpan | None:
+        return next((span for span in self.spans if span.column is column), None)
 
     def column_at(self, x: int) -> RunColumn | None:
-        return next((place.column for place in self.places if place.start <= x < place.start + place.width), None)
+        return next((span.column for span in self.spans if span.start <= x < span.start + span.width), None)
 
 
 @lru_cache(64)
 def layout(
-    width: int, wanted: tuple[RunColumn, ...] = DEFAULT, extent: Extent = FULL, *, words: bool = False
+    width: int, columns: tuple[RunColumn, ...] = DEFAULT, extent: Extent = FULL, *, words: bool = False
 ) -> Layout:
     """Return the columns that fit into rows of this width; `words` allows words for states if they fit.
 
     Empty columns are left out, unless all are empty.
     """
-    filled = tuple(column for column in wanted if column not in extent.empty) or wanted
+    filled = tuple(column for column in columns if column not in extent.empty) or columns
     gutter = 0 if filled[0] is STATE else GUTTER
     state = gutter + GLYPH if STATE in filled else 0
     room = max(0, width - LEAD - state)
     shown: dict[RunColumn, int] = {}
-    for column, cost, left in _needs(wanted):
-        if column in filled and room - cost >= left:
+    for column, cost, reserve in _needs(columns):
+        if column in filled and room - cost >= reserve:
             shown[column] = shown.get(column, 0) + cost
             room -= cost
     if state and words and room - (WORD - GLYPH) >= LEFT_BY_WORD:
@@ -132,37 +132,37 @@ def layout(
     shown |= _texts(room, [column for column in filled if not column.cells and column is not STATE], extent)
     if state:
         shown[STATE] = state
-    places: list[Place] = []
+    spans: list[ColumnSpan] = []
     start = LEAD
     for column in filled:
         if column in shown:
-            places.append(Place(column, start, shown[column]))
+            spans.append(ColumnSpan(column, start, shown[column]))
             start += shown[column]
-    brief = frozenset(column.name for column, _, width in places if width <= column.brief_to)
-    return Layout(tuple(places), width, brief, has_word=state >= WORD)
+    brief = frozenset(column.name for column, _, width in spans if width <= column.brief_to)
+    return Layout(tuple(spans), width, brief, has_word=state >= WORD)
 
 
-def _needs(wanted: tuple[RunColumn, ...]) -> Iterator[tuple[RunColumn, int, int]]:
+def _needs(columns: tuple[RunColumn, ...]) -> Iterator[tuple[RunColumn, int, int]]:
     """Yield the columns of about one length, the most important first: each with its cells, and the cells that have to
     remain for the texts beside it. A column that comes twice gets more cells.
     """
-    if wanted not in _USUAL.values():
+    if columns not in _USUAL.values():
         yield from ((column, column.cells, min(column.left, LEFT_BY_CHOICE)) for column in _RANKED)
         return
-    has_name = wanted in (WITH_AGENT, WITH_BOTH)
+    has_name = columns in (WITH_AGENT, WITH_BOTH)
     for column in _RANKED:
         if column is AGE and has_name:
             yield AGENT, AGENT_NAME, LEFT_BY_NAME
         yield column, column.cells - AGENT_NAME if column is AGENT and has_name else column.cells, column.left
 
 
-def _texts(room: int, wanted: Sequence[RunColumn], extent: Extent) -> dict[RunColumn, int]:
+def _texts(room: int, columns: Sequence[RunColumn], extent: Extent) -> dict[RunColumn, int]:
     """Divide the remaining cells among the columns of texts; the task gets most of them, up to the longest task."""
-    if NOW in wanted and len(wanted) > 1 and room < LEAST_FOR_NOW:
-        wanted = [column for column in wanted if column is not NOW]
-    long = [column for column in wanted if column is not PRESET]
+    if NOW in columns and len(columns) > 1 and room < LEAST_FOR_NOW:
+        columns = [column for column in columns if column is not NOW]
+    long = [column for column in columns if column is not PRESET]
     shown: dict[RunColumn, int] = {}
-    if PRESET in wanted:
+    if PRESET in columns:
         most = min(ROOMY_PRESET if room >= ROOMY else MOST_PRESET, extent.preset + GUTTER)
         shown[PRESET] = min(room, max(LEAST_PRESET, min(most, room // 4))) if long else room
         room -= shown[PRESET]
@@ -179,7 +179,7 @@ def _texts(room: int, wanted: Sequence[RunColumn], extent: Extent) -> dict[RunCo
 def headings(shown: Layout, sort: Sort, *, backwards: bool) -> str:
     """Return the line above the rows, with a sign beside the heading of the sort."""
     line = " " * LEAD
-    for column, _, width in shown.places:
+    for column, _, width in shown.spans:
         name = column.name if column.heading is None else column.heading
         if column.sort is sort and column is not ID:
             name += FALLING if sort.falls != backwards else RISING

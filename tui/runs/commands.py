@@ -58,7 +58,7 @@ _OPENED = {PRESETS: "launch", TRANSCRIPT: "open_entry"}
 
 def needs_row(context: ActionContext) -> str:
     """Return why Enter cannot open a run; a launch has its own reasons."""
-    return "" if context.place is PRESETS else needs_run(context)
+    return "" if context.key_context is PRESETS else needs_run(context)
 
 
 def needs_unseen(context: ActionContext) -> str:
@@ -121,7 +121,7 @@ def needs_undoable(context: ActionContext) -> str:
 def _attach_name(context: ActionContext) -> str:
     if context.run and context.run.meta.runner == RunnerKind.TMUX:
         return "attach"
-    return "" if context.zoomed and context.place is TRANSCRIPT else "zoom"
+    return "" if context.zoomed and context.key_context is TRANSCRIPT else "zoom"
 
 
 class RunListCommands(Commands):
@@ -131,14 +131,14 @@ class RunListCommands(Commands):
         "open",
         needs=needs_row,
         footer=6,
-        name_here=lambda context: "" if context.place is PRESETS else "open",
+        name_here=lambda context: "" if context.key_context is PRESETS else "open",
     )
     def open(self) -> None:
         """Go to the highlighted run's transcript. On a preset, launch it. On a group, a tool call or thinking, unfold
         or fold it.
         """
         runs = self._deck.runs
-        if action_id := _OPENED.get(self._deck.panes.place):
+        if action_id := _OPENED.get(self._deck.panes.key_context):
             self._deck.action_act(action_id)
         elif runs.cursor_row is not None and not runs.cursor_row.run_id:
             self.fold(runs.cursor_row.group_key not in runs.listing.folded)
@@ -217,11 +217,11 @@ class RunListCommands(Commands):
             return
         here = runs.selected
         start = ordered.index(here) if here in needs else (-1 if step > 0 else 0)
-        wanted = ordered[(start + step) % len(ordered)]
+        target = ordered[(start + step) % len(ordered)]
         if replies and here in self._deck.run_store.waiting and not self._deck.request.has_focus:
-            wanted = here  # it has a new request
-        runs.select(wanted)
-        if replies and needs[wanted] is Need.WAITING:
+            target = here  # it has a new request
+        runs.select(target)
+        if replies and needs[target] is Need.WAITING:
             self._deck.show_highlighted()
             self._deck.panes.go_to(TRANSCRIPT)
 
@@ -399,7 +399,7 @@ class RunCommands(Commands):
             engine = self._bridge.engine
             size = await self._bridge.call(_size, engine, run_ids)
             unmerged = await self._bridge.call(engine.unmerged, run_ids)
-            return what_is_lost(runs, size, [one.words for one in unmerged])
+            return what_is_lost(runs, size, [work.words for work in unmerged])
 
         question = "Delete this run?" if len(runs) == 1 else f"Delete {runs_word(len(runs))}?"
         if not await self._confirmed(question, loss, "Delete"):
@@ -422,7 +422,7 @@ class RunCommands(Commands):
             self._deck.runs.select(back.run_ids[0])
         if back.path:
             self._deck.presets.select(back.path)
-        self._say(_sentence(back.said))
+        self._say(_sentence(back.outcome))
 
     async def _is_agreed(self, act: Act) -> bool:
         if act.is_deletion:

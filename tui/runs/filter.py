@@ -98,21 +98,21 @@ def split_terms(text: str) -> tuple[str, str]:
     The value of `text:` belongs to that text.
     """
     terms: list[str] = []
-    rest: list[str] = []
+    literals: list[str] = []
     end = 0
     for term in _TERM.finditer(text):
         keyed = _KEYED.fullmatch(term["body"])
         key = keyed["key"].casefold() if keyed else ""
         if keyed is None or key not in KEYS:
             continue
-        rest.append(text[end : term.start()].strip())
+        literals.append(text[end : term.start()].strip())
         end = term.end()
         if key == TEXT:
-            rest.append(keyed["values"].replace('"', ""))
+            literals.append(keyed["values"].replace('"', ""))
         else:
             terms.append(term[0])
-    rest.append(text[end:].strip())
-    return " ".join(terms), " ".join(filter(None, rest))
+    literals.append(text[end:].strip())
+    return " ".join(terms), " ".join(filter(None, literals))
 
 
 def _unquoted(text: str) -> str:
@@ -242,7 +242,7 @@ def _keyed_test(key: str, values: list[str]) -> tuple[Test | None, UsageError | 
 
 def nearest_key(key: str) -> str:
     """Return "did you mean …?" for a word similar to a key, or the beginning of one; otherwise an empty string."""
-    begun = [known for known in KEYS if len(key) > 1 and known.startswith(key)]
+    begun = [each for each in KEYS if len(key) > 1 and each.startswith(key)]
     return f"did you mean {', '.join(begun)}?" if begun else nearest(key, KEYS)
 
 
@@ -290,7 +290,7 @@ def _chosen(
     unknown = next((value for value in values if not any(name.startswith(value) for name in names)), None)
     if unknown is None:
         return (test_of(chosen) if chosen else None), None
-    known = [name for name in names if name not in _FORMER]
-    hint = nearest(unknown, known) or f"use one of {', '.join(known)}"
+    current_names = [name for name in names if name not in _FORMER]
+    hint = nearest(unknown, current_names) or f"use one of {', '.join(current_names)}"
     error = UsageError(f'unknown value "{one_line(unknown, 20)}" for {key}:', hint=hint)
     return (test_of(chosen) if chosen else None), error

@@ -85,9 +85,9 @@ class RunList(RowList):
         self.cursor_row: Row | None = None
         """The row of the cursor: a run or the head of a group; changed only by this list."""
         self._selected: str | None = None
-        self._wanted: str | None = None
+        self._run_to_select: str | None = None
         """A run to select as soon as it appears."""
-        self._left: set[str] = set()
+        self._ending: set[str] = set()
         """Runs that you are ending: the cursor does not follow them."""
         self._marks = SharedMarks(self, bridge, run_store, seen, self._news_changed)
         self._has_read = False
@@ -109,11 +109,11 @@ class RunList(RowList):
 
     async def _recall_layout(self) -> None:
         """Restore the layout, except an invalid filter or one replaced in the meantime."""
-        known = await asyncio.to_thread(self._file.read)
-        if known.sort or known.backwards or known.folded:
-            self.order_by(sort_titled(known.sort), known.folded, backwards=known.backwards)
-        if known.filter and parse_filter(known.filter).error is None and not self.listing.filter:
-            self.filter_by(known.filter)
+        saved = await asyncio.to_thread(self._file.read)
+        if saved.sort or saved.backwards or saved.folded:
+            self.order_by(sort_titled(saved.sort), saved.folded, backwards=saved.backwards)
+        if saved.filter and parse_filter(saved.filter).error is None and not self.listing.filter:
+            self.filter_by(saved.filter)
 
     # --- content -----------------------------------------------------------------------------------------------------
 
@@ -156,15 +156,15 @@ class RunList(RowList):
     # --- the cursor --------------------------------------------------------------------------------------------------
 
     def cursor_moved(self) -> None:
-        self._wanted = None
+        self._run_to_select = None
         self._go(self.listing.row(self.cursor))
 
     def select(self, run_id: str) -> None:
         """Move the cursor to a run, even if it is folded or hidden, at once or when it appears."""
         if run_id not in self._run_store:
-            self._wanted = run_id
+            self._run_to_select = run_id
             return
-        self._wanted = None
+        self._run_to_select = None
         group_key = self.listing.group_key_of(run_id)
         self._keep_view(lambda: self.listing.pin(run_id))
         if group_key in self.listing.folded:
@@ -203,8 +203,8 @@ class RunList(RowList):
             self._has_read = True
             self.refresh()
         self._keep_view(partial(self._take, update))
-        if self._wanted is not None and self._wanted in self._run_store:
-            self.select(self._wanted)
+        if self._run_to_select is not None and self._run_to_select in self._run_store:
+            self.select(self._run_to_select)
         if len(update.runs) > self.size.height:
             self.refresh()
             return
@@ -214,32 +214,32 @@ class RunList(RowList):
 
     def stay_beside(self, run_ids: Iterable[str]) -> None:
         """Keep the cursor in place when these runs, which you are ending, move in the list."""
-        self._left.update(run_ids)
+        self._ending.update(run_ids)
 
     def _take(self, update: Update) -> None:
         run = self._run_store.get(self.cursor_row.run_id) if self.cursor_row else None
         self.listing.take(update)
-        if run is None or not run.has_ended or run.run_id not in self._left:
+        if run is None or not run.has_ended or run.run_id not in self._ending:
             return
-        self._left.discard(run.run_id)
+        self._ending.discard(run.run_id)
         if self.cursor < self.row_count and self.listing.row(self.cursor) != self.cursor_row:
             self._go(self.listing.row(self.cursor))
 
     def filter_by(self, text: str, prefer: str | None = None) -> Filter:
         """Show the runs that pass the valid terms of a filter, with the cursor on `prefer` if it is shown."""
-        wanted = parse_filter(text)
-        if wanted.sought != self.listing.filter.sought:
-            self.post_message(self.TextsSought(wanted.sought))
+        parsed = parse_filter(text)
+        if parsed.sought != self.listing.filter.sought:
+            self.post_message(self.TextsSought(parsed.sought))
 
         def change() -> None:
-            self.listing.filter_by(wanted)
+            self.listing.filter_by(parsed)
             row = self.listing.row_of(prefer) or self.listing.row_of(self._selected)
             self.cursor_row = row
             self.cursor = 0 if row is None else self.listing.index_of(row) or 0
 
         self._keep_view(change)
         self.listing.pin(self._selected)
-        return wanted
+        return parsed
 
     def order_by(self, sort: Sort, folded: Iterable[str] = (), *, backwards: bool = False) -> None:
         """Sort the rows; fold these groups, even if they appear later."""
@@ -307,7 +307,7 @@ class RunList(RowList):
         """Return the running runs whose changes are visible on the screen."""
         width = self.scrollable_content_region.width - len(CURSOR)
         extent = self.listing.extent.with_column(CHANGES)  # the first one brings the column
-        if not self.is_on_screen or not self.screen.is_current or not self._layout_for(width, extent).place(CHANGES):
+        if not self.is_on_screen or not self.screen.is_current or not self._layout_for(width, extent).span_of(CHANGES):
             return []
         top = self.scroll_offset.y
         rows = range(top, min(top + self.rows_height, self.listing.active))
@@ -321,9 +321,9 @@ class RunList(RowList):
             self._refresh_row(Row(self.listing.group_key_of(run_id), run_id))
 
     def _refresh_column(self, shown: Layout, column: RunColumn, height: int) -> None:
-        place = shown.place(column)
-        if place is not None and height > 0:
-            self.refresh(Region(len(CURSOR) + place.start, self.head_height, place.width, height))
+        span = shown.span_of(column)
+        if span is not None and height > 0:
+            self.refresh(Region(len(CURSOR) + span.start, self.head_height, span.width, height))
 
     # --- drawing -----------------------------------------------------------------------------------------------------
 
@@ -381,13 +381,13 @@ class RunList(RowList):
         self._find_cursor()
         self.set_height()
         if anchored:
-            wanted = top if top == 0 and self.cursor < height else self.cursor - distance
+            new_top = top if top == 0 and self.cursor < height else self.cursor - distance
         else:
             index = self.listing.index_of(first) if first and top else None
-            wanted = top if index is None else index
-        wanted = max(0, min(wanted, self.row_count - height))
-        if wanted != top:
-            self.scroll_to(y=wanted, animate=False, force=True)
+            new_top = top if index is None else index
+        new_top = max(0, min(new_top, self.row_count - height))
+        if new_top != top:
+            self.scroll_to(y=new_top, animate=False, force=True)
         self._show_edges()
         if self._drawn_order != self.listing.order:
             self._drawn_order = self.listing.order

@@ -28,7 +28,7 @@ class ChangesWatch:
         self._run_store = run_store
         self._runs = runs
         self._due_at = 0.0
-        self._wanted: Sequence[RunSnapshot] = ()
+        self._to_read: Sequence[RunSnapshot] = ()
         self._looking = Repeater(bridge, self._look, "Changes stopped", patience=SLOW_S)
         self._seen: dict[str, int] = {}
         """Number of a run's tool calls at the last read."""
@@ -38,9 +38,9 @@ class ChangesWatch:
         now = monotonic()
         if self._looking.is_busy or now < self._due_at:
             return
-        if wanted := [run for run in self._runs.changing_in_sight() if self._may_have_changed(run)]:
+        if runs := [run for run in self._runs.changing_in_sight() if self._may_have_changed(run)]:
             self._due_at = now + EVERY_S
-            self._wanted = wanted
+            self._to_read = runs
             self._looking.ask()
 
     def _may_have_changed(self, run: RunSnapshot) -> bool:
@@ -52,13 +52,13 @@ class ChangesWatch:
         return is_at_work or self._seen.get(run.run_id) != run.usage.tool_uses
 
     async def _look(self) -> None:
-        runs = self._wanted
-        found = await self._bridge.read(self._changes, runs)
+        runs = self._to_read
+        changes_by_id = await self._bridge.read(self._changes, runs)
         self._seen = {run_id: uses for run_id, uses in self._seen.items() if self._goes_on(run_id)}
         self._seen |= {run.run_id: run.usage.tool_uses for run in runs}
         changed = {
             run_id: changes
-            for run_id, changes in found.items()
+            for run_id, changes in changes_by_id.items()
             if changes != self._run_store.changing.get(run_id) and self._goes_on(run_id)
         }
         self._run_store.changing |= changed
@@ -70,9 +70,9 @@ class ChangesWatch:
 
     def _changes(self, runs: Sequence[RunSnapshot]) -> dict[str, Changes]:
         work = self._bridge.engine.work
-        found: dict[str, Changes] = {}
+        changes_by_id: dict[str, Changes] = {}
         for run in runs:
             if changes := work.changes(run):
-                found[run.run_id] = changes
+                changes_by_id[run.run_id] = changes
             self._looking.beat()
-        return found
+        return changes_by_id

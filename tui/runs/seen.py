@@ -37,14 +37,14 @@ class Marks:
     def take(self, content: bytes) -> None:
         """Apply these lines; invalid ones are ignored."""
         for text in content.decode("ascii", "replace").splitlines():
-            word, _, about = text.partition(" ")
+            word, _, value = text.partition(" ")
             if word == SINCE:
-                self._since, self._waited_since = about, ""
+                self._since, self._waited_since = value, ""
                 self._seen.clear()
             elif word == WAITED_SINCE:
-                self._waited_since = self._waited_since or about
+                self._waited_since = self._waited_since or value
             elif word in (SEEN, NEW):
-                self._seen[about] = word == SEEN
+                self._seen[value] = word == SEEN
 
     def note(self, mark: str, run_id: str) -> None:
         """Add a mark of this window."""
@@ -67,8 +67,8 @@ class Marks:
         settled = iso_time(now - SETTLED_S)
         since = {True: max(settled, self._since), False: max(settled, self._waited_since)}
         lines = [line(SINCE, since[True]), line(WAITED_SINCE, since[False])]
-        known = {run.run_id: run for run in runs}
-        for run in known.values():
+        runs_by_id = {run.run_id: run for run in runs}
+        for run in runs_by_id.values():
             if run.end is None:
                 continue
             is_late = run.end.ended_at >= since[run.meta.background]
@@ -78,7 +78,7 @@ class Marks:
                 lines.append(line(SEEN, run.run_id))
         launched = settled[:19].translate({ord("-"): "", ord(":"): "", ord("T"): "-"})
         for run_id, seen in self._seen.items():
-            run = known.get(run_id)
+            run = runs_by_id.get(run_id)
             if run.end is None if run else run_id[: len(launched)] >= launched:  # its end is not known here yet
                 lines.append(line(SEEN if seen else NEW, run_id))
         return b"".join(lines)

@@ -31,8 +31,8 @@ class HitRow(NamedTuple):
     hit: Hit
 
 
-def rows_of(found: Found) -> list[HitRow]:
-    return [HitRow(found.run_id, readable_preset(found.preset), hit) for hit in found.hits]
+def rows_of(run_hits: Found) -> list[HitRow]:
+    return [HitRow(run_hits.run_id, readable_preset(run_hits.preset), hit) for hit in run_hits.hits]
 
 
 class HitList(RowList, can_focus=False):

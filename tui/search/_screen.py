@@ -142,12 +142,12 @@ class SearchScreen(DialogScreen[tuple[HitRow, Query] | None]):
     def _go_through(self, search: Search, pattern: Pattern) -> None:
         """Find hits in a thread, and post them in batches."""
         run_ids = self._passing(search.query.runs)
-        found_runs = self._engine.search(pattern, run_ids, cancelled=search.over.is_set, apart=pattern.is_regex)
+        runs_with_hits = self._engine.search(pattern, run_ids, cancelled=search.over.is_set, apart=pattern.is_regex)
         rows: list[HitRow] = []
         due = count = 0.0
-        for found in found_runs:
-            rows += rows_of(found)
-            count += len(found.hits)
+        for run_hits in runs_with_hits:
+            rows += rows_of(run_hits)
+            count += len(run_hits.hits)
             if count >= MOST_HITS:
                 break
             if time.monotonic() >= due:

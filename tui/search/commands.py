@@ -34,16 +34,16 @@ class SearchCommands(Commands):
         screen = SearchScreen(self._bridge.engine, self._passing, self._last, self._deck.actions)
         self.app.push_screen(screen, self._open)
 
-    def _passing(self, wanted: Filter) -> Collection[str] | None:
+    def _passing(self, run_filter: Filter) -> Collection[str] | None:
         """Return the ids of the runs that pass a filter; None for all. Any thread may call it."""
-        if not wanted:
+        if not run_filter:
             return None
         run_store = self._deck.run_store
-        return {run.run_id for run in tuple(run_store.runs) if wanted.passes(run, run_store.flags(run.run_id))}
+        return {run.run_id for run in tuple(run_store.runs) if run_filter.passes(run, run_store.flags(run.run_id))}
 
     def _open(self, chosen: tuple[HitRow, Query] | None) -> None:
         """Show a hit in its place: in the transcript, or in the details of its run."""
-        from ...core.search.scan import Place
+        from ...core.search.scan import Part
         from ..detail.page import Section, Tab
 
         if chosen is None:
@@ -57,8 +57,8 @@ class SearchCommands(Commands):
         self._deck.runs.select(run_id)
         self._deck.show_highlighted()
         if hit.offset is None:
-            places = {Place.TASK: Section.PROMPT, Place.ANSWER: Tab.ANSWER}
-            self.spawn(self._of(DetailCommands).show, run, places.get(hit.place))
+            targets = {Part.TASK: Section.PROMPT, Part.ANSWER: Tab.ANSWER}
+            self.spawn(self._of(DetailCommands).show, run, targets.get(hit.place))
             return
         self._deck.panes.go_to(TRANSCRIPT)
         self._deck.transcript.set_view(View.READABLE)

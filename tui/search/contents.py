@@ -73,17 +73,17 @@ class Contents:
             searching.beat()
             return over.is_set()
 
-        found = await self._bridge.read(holding, self._bridge.engine, text, run_ids, is_over)
+        matching_ids = await self._bridge.read(holding, self._bridge.engine, text, run_ids, is_over)
         if not over.is_set():
-            self._run_store.holding[text] |= found
-            self._refilter(found)
+            self._run_store.holding[text] |= matching_ids
+            self._refilter(matching_ids)
 
     async def _search_changed(self) -> None:
         over, changed = self._over, set(self._changed)
         self._changed.clear()
-        for text, known in tuple(self._run_store.holding.items()):
-            if left := changed - known:
-                await self._search(text, left, over, self._catching_up)
+        for text, holding_ids in tuple(self._run_store.holding.items()):
+            if run_ids := changed - holding_ids:
+                await self._search(text, run_ids, over, self._catching_up)
         await asyncio.sleep(AGAIN_S)
 
 
@@ -93,4 +93,4 @@ def holding(engine: EngineApi, text: str, run_ids: Collection[str] | None, is_ov
         pattern = pattern_of(text)
     except UsageError:
         return set()
-    return {found.run_id for found in engine.search(pattern, run_ids, cancelled=is_over)}
+    return {run_hits.run_id for run_hits in engine.search(pattern, run_ids, cancelled=is_over)}

@@ -62,8 +62,10 @@ def request_rows(request: Request, cwd: str, width: int) -> list[BlockRow]:
             more = [CONTINUED + part for part in wrap_line(rest, width - len(CONTINUED))]
         rows += [BlockRow(text, row.tone) for text in (first, *more)]
     if missing:
-        left = f"{missing:,} lines ({characters:,} characters) are not shown. subdeck requests shows the whole request"
-        return [BlockRow(f"! {left}", Tone.WARNING), *rows, BlockRow(f"… {left}", Tone.WARNING)]
+        omission = (
+            f"{missing:,} lines ({characters:,} characters) are not shown. subdeck requests shows the whole request"
+        )
+        return [BlockRow(f"! {omission}", Tone.WARNING), *rows, BlockRow(f"… {omission}", Tone.WARNING)]
     return rows
 
 
@@ -77,8 +79,8 @@ def _lines(request: Request, cwd: str, width: int) -> Iterator[BlockRow]:
     for path in request.paths:
         yield BlockRow(shown_path(path, cwd), Tone.COMMAND)
     if request.kind is RequestKind.PERMISSION:
-        place = place_in_worktree(request, cwd) or at_home(visible_name(request.cwd or cwd))
-        yield BlockRow(f"in {place}", Tone.MUTED)
+        directory = place_in_worktree(request, cwd) or at_home(visible_name(request.cwd or cwd))
+        yield BlockRow(f"in {directory}", Tone.MUTED)
     if request.text.strip():
         yield from _several(request.text, Tone.TEXT)
     if request.diff:
@@ -119,6 +121,6 @@ def _diff(request: Request, cwd: str) -> Iterator[BlockRow]:
 def field_line(field: Field) -> str:
     """Return `title*: description (one / two)`."""
     name = (visible_line(field.title) or visible_name(field.name)) + "*" * field.required
-    about = visible_line(field.text)
+    description = visible_line(field.text)
     choices = f"({' / '.join(visible_name(choice) for choice in field.choices)})" if field.choices else ""
-    return " ".join(filter(None, (f"{name}:" if about else name, about, choices)))
+    return " ".join(filter(None, (f"{name}:" if description else name, description, choices)))

@@ -17,7 +17,7 @@ from ...core.run.describe import WAITS_GLYPH, clock, moment
 from ...core.text.visible import visible_line
 from ..keys.actions import ACTIONS
 from ..keys.command import Action, ActionContext, KeyContext
-from ..keys.keymap import TEXT_PLACES, bindings, key_of, keys_line
+from ..keys.keymap import TEXT_CONTEXTS, bindings, key_of, keys_line
 from ..terminal.key_queue import KeyQueueApp
 from ..widgets.line_view import LineView
 from ._request_rows import TITLE, BlockRow, Tone, request_rows
@@ -103,8 +103,8 @@ class RequestBlock(LineView, can_focus=True, inherit_bindings=False):
         """The run whose shown request vanished without a reply from here, and when."""
         self._replied: set[tuple[str, str]] = set()
         """Runs and ids of answered requests that may still be open in their records."""
-        self._place = KeyContext.RUNS
-        """The place with the focus."""
+        self._key_context = KeyContext.RUNS
+        """The context with the focus."""
         self._rows: list[BlockRow] = []
         self._guard = ReplyGuard()
         self._is_visited = False
@@ -149,8 +149,10 @@ class RequestBlock(LineView, can_focus=True, inherit_bindings=False):
         asked = run.requests if run is not None and run.is_waiting else ()
         ids = {request.id for request in asked}
         if run is not None:
-            self._replied = {known for known in self._replied if known[0] != run.run_id or known[1] in ids}
-        request = next((one for one in asked if run and (run.run_id, one.id) not in self._replied), None)
+            self._replied = {reply for reply in self._replied if reply[0] != run.run_id or reply[1] in ids}
+        request = next(
+            (candidate for candidate in asked if run and (run.run_id, candidate.id) not in self._replied), None
+        )
         if run is None or request is None:
             self._end(run, has_keys, is_chosen)
         elif (run.run_id, request) != (self.run_id, self.request):
@@ -173,14 +175,14 @@ class RequestBlock(LineView, can_focus=True, inherit_bindings=False):
 
     def _end(self, run: RunSnapshot | None, has_keys: bool, is_chosen: bool) -> None:
         """Show that the request is gone, while keys may still be meant for it."""
-        is_other = run is None or run.run_id != self.run_id
-        if is_other and is_chosen:
+        is_other_run = run is None or run.run_id != self.run_id
+        if is_other_run and is_chosen:
             self._close()
             return
         is_replied = self.request is not None and (self.run_id, self.request.id) in self._replied
-        if is_other:  # its records are no longer followed
-            self._replied = {known for known in self._replied if known[0] != self.run_id}
-        has_ended = run is None or is_other or run.has_ended
+        if is_other_run:  # its records are no longer followed
+            self._replied = {reply for reply in self._replied if reply[0] != self.run_id}
+        has_ended = run is None or is_other_run or run.has_ended
         if self.request is None:
             if has_ended:
                 self._linger_until = self._now
@@ -218,18 +220,18 @@ class RequestBlock(LineView, can_focus=True, inherit_bindings=False):
             self._linger_until = now + LINGER_S  # not confirmed yet
         app = cast(KeyQueueApp, self.app)
         quiet = app.last_key_at + QUIET_S
-        left = max(self._guard.seconds_left(now), self._linger_until - now, quiet - now)
+        delay = max(self._guard.seconds_left(now), self._linger_until - now, quiet - now)
         if app.has_keys_waiting:
-            left = max(left, POLL_S)
-        if left <= 0 and is_behind_keys:
+            delay = max(delay, POLL_S)
+        if delay <= 0 and is_behind_keys:
             self._close()
             return
-        if left <= 0:
+        if delay <= 0:
             app.call_later(self._settle, True)  # keys typed while the app was busy are read first
             return
         if self._timer:
             self._timer.stop()
-        self._timer = self.set_timer(min(left, POLL_S), self._settle)
+        self._timer = self.set_timer(min(delay, POLL_S), self._settle)
 
     def _close(self) -> None:
         self.request = self._past = None
@@ -242,8 +244,8 @@ class RequestBlock(LineView, can_focus=True, inherit_bindings=False):
         """Record that the block is visible now, unless a dialog covers it."""
         if self.is_shown and self.app.screen is self.screen and self.is_on_screen:
             self._guard.note_visible(self._now)
-            if self._is_new and (left := self._guard.seconds_left(self._now)):
-                self.set_timer(left, self.tick)
+            if self._is_new and (delay := self._guard.seconds_left(self._now)):
+                self.set_timer(delay, self.tick)
             self._settle()
 
     def on_show(self, _: Show) -> None:
@@ -262,10 +264,10 @@ class RequestBlock(LineView, can_focus=True, inherit_bindings=False):
             self._replied.discard((run_id, request_id))
             self._past_note = GONE
 
-    def show_keys(self, place: KeyContext) -> None:
-        """Name the keys that work in the focused place."""
-        if place is not self._place:
-            self._place = place
+    def show_keys(self, key_context: KeyContext) -> None:
+        """Name the keys that work in the focused context."""
+        if key_context is not self._key_context:
+            self._key_context = key_context
             self.tick()
 
     def tick(self) -> None:
@@ -275,10 +277,10 @@ class RequestBlock(LineView, can_focus=True, inherit_bindings=False):
             return
         if request is None:
             self.border_title = Content(f"{WAITS_GLYPH} {self._past_note}")
-            is_held = self._past_note == GONE and self._place is KeyContext.REQUEST
+            is_held = self._past_note == GONE and self._key_context is KeyContext.REQUEST
             self.border_subtitle = Content(HELD if is_held else "")
             return
-        more = sum((run.run_id, one.id) not in self._replied for one in run.requests) - 1
+        more = sum((run.run_id, candidate.id) not in self._replied for candidate in run.requests) - 1
         new = ["new request"] if self._is_new else []
         parts = [*new, visible_line(request.title, TITLE) or "request", *self._times(run, request)]
         if more > 0:
@@ -288,13 +290,17 @@ class RequestBlock(LineView, can_focus=True, inherit_bindings=False):
 
     def _keys(self, run: RunSnapshot, request: Request) -> str:
         """Return the reply keys, or the key that leads to them."""
-        if self._place is not KeyContext.REQUEST:
+        if self._key_context is not KeyContext.REQUEST:
             leads_here = key_of("next_unseen", self._actions)
-            return f"{leads_here} {'show' if self._readonly else 'answer'}" if self._place not in TEXT_PLACES else ""
+            return (
+                f"{leads_here} {'show' if self._readonly else 'answer'}"
+                if self._key_context not in TEXT_CONTEXTS
+                else ""
+            )
         if self._is_new and not self.is_ready:
             return f"read it first · {HELD}"
-        context = ActionContext(place=KeyContext.REQUEST, run=run, request=request, readonly=self._readonly)
-        only_ours = [action for action in self._actions if KeyContext.REQUEST in action.places]
+        context = ActionContext(key_context=KeyContext.REQUEST, run=run, request=request, readonly=self._readonly)
+        only_ours = [action for action in self._actions if KeyContext.REQUEST in action.key_contexts]
         return keys_line(KeyContext.REQUEST, only_ours, context)
 
     def _times(self, run: RunSnapshot, request: Request) -> list[str]:

@@ -161,7 +161,7 @@ class TalkCommands(Commands):
 
     def _is_read(self, run: RunSnapshot) -> bool:
         """Return whether a completed run's transcript has the focus: its conversation continues there."""
-        return run.status == "completed" and self._deck.panes.place is KeyContext.TRANSCRIPT
+        return run.status == "completed" and self._deck.panes.key_context is KeyContext.TRANSCRIPT
 
     def say_to(self, run: RunSnapshot) -> None:
         """Do the same for one run, even if others are marked."""
@@ -291,9 +291,9 @@ class TalkCommands(Commands):
             if len(filled) < len(request.fields):
                 self._fill_in(run, request, filled)
             else:
-                given = {name: value for name, value in filled.items() if value}
+                answers = {name: value for name, value in filled.items() if value}
                 await self._send_reply(
-                    run, request, Verdict.REPLY, msgspec.json.encode(given).decode("utf-8", "replace")
+                    run, request, Verdict.REPLY, msgspec.json.encode(answers).decode("utf-8", "replace")
                 )
 
         title = f"{number + 1} of {len(request.fields)}: {field_line(field)}"

@@ -127,8 +127,8 @@ class TalkLine(Vertical):
         """Show the recipients or the request; a cut request's title says how many characters are missing."""
         if self._saying:
             width, keys = self.content_size.width or self.app.size.width, self._keys
-            wanted = min(READABLE_TITLE, cells(self._saying.title))
-            while keys and width - cells(keys) - AROUND < wanted:
+            title_width = min(READABLE_TITLE, cells(self._saying.title))
+            while keys and width - cells(keys) - AROUND < title_width:
                 keys = keys.rpartition(BETWEEN)[0]
             title = recounted(self._saying.title, max(LEAST_TITLE, width - cells(keys) - AROUND), cells)
             self.query_one("#talk-title", Static).update(Content(f"▸ {title}   {keys}"))

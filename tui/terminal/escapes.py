@@ -69,23 +69,23 @@ class WindowTitle:
     def __init__(self, node: Widget, engine: EngineApi) -> None:
         self._node = node
         self._project = engine.project.root
-        self._wanted = engine.settings.notifications.title and has_title()
+        self._is_enabled = engine.settings.notifications.title and has_title()
         self._shown = ""
 
     def show(self, counts: Counts) -> None:
         text = title(counts, self._project)
-        if self._wanted and text != self._shown:
+        if self._is_enabled and text != self._shown:
             self._shown = text
             write_to_terminal(self._node, f"\x1b]2;{text}\x07")
 
 
 @contextmanager
-def kept_title(wanted: bool) -> Generator[str]:
+def kept_title(is_enabled: bool) -> Generator[str]:
     """Restore the window's title at the end, with the yielded sequence; written directly, because the app is not
     running before and after.
     """
     terminal = sys.__stderr__
-    if not wanted or terminal is None or not terminal.isatty() or not has_title():
+    if not is_enabled or terminal is None or not terminal.isatty() or not has_title():
         yield ""
         return
     terminal.write(KEEP)

@@ -86,10 +86,10 @@ class ToastPressApp(StyledOnceApp, inherit_bindings=False):
             await super().on_event(event)
 
     def _hits_gone_toast(self, event: MouseDown) -> bool:
-        place = event.screen_offset
-        if place not in self._gone_toast or self.clock() - self._gone_at > GONE_TOAST_S:
+        position = event.screen_offset
+        if position not in self._gone_toast or self.clock() - self._gone_at > GONE_TOAST_S:
             return False
-        return not isinstance(self.get_widget_at(*place)[0], Toast)
+        return not isinstance(self.get_widget_at(*position)[0], Toast)
 
 
 Result = TypeVar("Result")
@@ -104,9 +104,9 @@ class StyledOnceScreen(Screen[Any]):
         """Set the classes for the terminal's size before any widget is styled. Textual sets them afterwards."""
         super()._post_register(app)
         across, down = (points or [] for points in (self.HORIZONTAL_BREAKPOINTS, self.VERTICAL_BREAKPOINTS))
-        wanted = self._get_breakpoint_classes(app.size.width, across)
-        wanted |= self._get_breakpoint_classes(app.size.height, down)
-        self.update_classes({name: name in wanted for _, name in across + down}, update=False)
+        class_names = self._get_breakpoint_classes(app.size.width, across)
+        class_names |= self._get_breakpoint_classes(app.size.height, down)
+        self.update_classes({name: name in class_names for _, name in across + down}, update=False)
 
     def update_node_styles(self, animate: bool = True) -> None:
         appears, self._has_appeared = not animate and not self._has_appeared, self._has_appeared or not animate
@@ -178,8 +178,8 @@ def make_room_for_toast(
     app: App[Any], coming: Notification, most: int, is_replaced: Callable[[Notification, Notification], bool]
 ) -> None:
     """Remove toasts that the coming one replaces, and the oldest, so that at most `most` remain with it."""
-    others = [toast for toast in app._notifications if not is_replaced(toast, coming)]
-    kept = others[-(most - 1) :]
+    not_replaced = [toast for toast in app._notifications if not is_replaced(toast, coming)]
+    kept = not_replaced[-(most - 1) :]
     for toast in [toast for toast in app._notifications if toast not in kept]:
         app._unnotify(toast, refresh=False)
 

@@ -21,9 +21,9 @@ def window_command(name: str, argv: Sequence[str], environment: Mapping[str, str
     """Return the command that opens a window beside the app's; as argv, because tmux runs `#(…)` in a shell line."""
     socket = environment["TMUX"].partition(",")[0]
     ours = {key: value for key, value in environment.items() if key in _OURS or key.startswith(_OURS_BEGIN)}
-    given = [f"{key}={value}" for key, value in ours.items()]
+    assignments = [f"{key}={value}" for key, value in ours.items()]
     tmux = (shutil.which("tmux") or "tmux", "-S", socket, "new-window", "-n", name)
-    return (*tmux, "--", "env", *given, *argv)
+    return (*tmux, "--", "env", *assignments, *argv)
 
 
 def open_window(argv: Sequence[str]) -> str:

@@ -39,7 +39,7 @@ def _cost_line(row: Sequence[str], style: str = "") -> Content:
     return Content.styled("".join(cells), style)
 
 
-def verdict(checks: Sequence[Check]) -> str:
+def summary(checks: Sequence[Check]) -> str:
     """Return `1 problem, 2 warnings`, or that there are no problems."""
     counts = ((sum(check.state == state for check in checks), word) for state, word in _COUNTED)
     named = ", ".join(f"{count} {word}{'' if count == 1 else 's'}" for count, word in counts if count)

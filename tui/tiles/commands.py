@@ -47,8 +47,8 @@ class TileCommands(Commands):
         from .screen import TilesScreen
 
         deck = self._deck
-        known = [(run_id, deck.run_store.get(run_id)) for run_id in run_ids]
-        deck.show_tiles(TilesScreen(known, deck.actions, self._act))
+        runs = [(run_id, deck.run_store.get(run_id)) for run_id in run_ids]
+        deck.show_tiles(TilesScreen(runs, deck.actions, self._act))
 
     def _act(self, what: str, run_id: str) -> None:
         """Do the action of a key in the grid."""
@@ -104,6 +104,6 @@ class TileCommands(Commands):
     @command("help_on_tiles", at(TILES, "?"), "help", do="screen.ask_deck('help')", footer=6)
     def show_help(self) -> None:
         """Show the most used keys here. Press it again for all keys."""
-        self._show_help(place=TILES)
+        self._show_help(key_context=TILES)
 
     in_grid = moves((TILES,), "screen.move", "tile_")

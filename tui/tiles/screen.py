@@ -37,8 +37,8 @@ BESIDE = 38
 
 def columns_of(tiles: int, width: int) -> int:
     """Return the number of columns for these tiles on a screen of this width."""
-    wanted = tiles if tiles <= 3 else (tiles + 1) // 2
-    return max(1, min(wanted, width // BESIDE))
+    columns = tiles if tiles <= 3 else (tiles + 1) // 2
+    return max(1, min(columns, width // BESIDE))
 
 
 class TilesScreen(LeanScreen):
@@ -57,7 +57,7 @@ class TilesScreen(LeanScreen):
         """Show runs by id, even if not yet known; `on_act` does the actions that need the deck, with the run's id."""
         super().__init__()
         self.tiles = [Tile(run_id, actions) for run_id, _ in runs]
-        self._known = dict(runs)
+        self._initial_runs = dict(runs)
         self._actions = actions
         self._on_act = on_act
         self._zoomed = False
@@ -76,7 +76,7 @@ class TilesScreen(LeanScreen):
 
     def on_mount(self) -> None:
         for tile in self.tiles:
-            tile.show(self._known.get(tile.wanted_id))
+            tile.show(self._initial_runs.get(tile.wanted_id))
         self._lay_out()
         self._on_act("read", "")  # not earlier: pieces would be lost
         self.set_interval(1.0, self._tick)
@@ -233,13 +233,13 @@ def foot(run: RunSnapshot, news: str, room: int) -> str:
     figures = [part for part in (news, short_cost(run.usage.cost), elapsed(run, datetime.now(UTC))) if part]
     while len(figures) > 1 and cells(" · ".join(figures)) > room - LEAST:
         del figures[0]
-    said = " · ".join(figures)
-    left = room - cells(said) - 3
+    figures_text = " · ".join(figures)
+    activity_room = room - cells(figures_text) - 3
     silence = run.silence(monotonic())
     does = doing(run, 200) if silence is None else doing_silently(run, silence, 200)
-    does = recounted(does, left, cells) if run.is_waiting else does
-    now = fit(does, left).rstrip() if left >= LEAST // 2 else ""
-    return " · ".join(filter(None, (now, said)))
+    does = recounted(does, activity_room, cells) if run.is_waiting else does
+    now = fit(does, activity_room).rstrip() if activity_room >= LEAST // 2 else ""
+    return " · ".join(filter(None, (now, figures_text)))
 
 
 class TilesBar(Static):

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from itertools import accumulate, islice, pairwise
 
 from ...core.system.line_file import CHUNK, Chunk, LineFile
-from ..feed.lines import BodyLine, Entry, View, full_text, is_laborious
+from ..feed.lines import BodyLine, TranscriptEntry, View, full_text, is_laborious
 from ..feed.reader import Part, body_at, load, primed
 from ._rows import LaidOutRow, Rows, TextPosition
 from .earlier import EarlierRun, entries_of, said_in
@@ -136,7 +136,7 @@ class Document:
         self._take(index, rows)
         return rows
 
-    def _entries_in(self, start: int, end: int) -> Sequence[Entry]:
+    def _entries_in(self, start: int, end: int) -> Sequence[TranscriptEntry]:
         if start < 0:
             return entries_of(self.earlier, self.is_open)
         return load(self.file, start, end, self.view, self._body) if self.file else ()
@@ -170,15 +170,15 @@ class Document:
 
     def _lay_out_down_to(self, index: int, bottom: int) -> bool:
         """Lay out chunks from one on down to a row; return whether there was anything to do."""
-        changed, left = False, LAID_AT_ONCE
-        while index < len(self.table) and self.table.tops[index] < bottom and left:
+        changed, chunks_left = False, LAID_AT_ONCE
+        while index < len(self.table) and self.table.tops[index] < bottom and chunks_left:
             if not self.table.exact[index]:
                 self.rows(index)
-                changed, left = True, left - 1
+                changed, chunks_left = True, chunks_left - 1
             index += 1
         return changed
 
-    def _note_states(self, entries: Iterable[Entry]) -> None:
+    def _note_states(self, entries: Iterable[TranscriptEntry]) -> None:
         self.states.update((entry.settles, _state_in(entry.text)) for entry in entries if entry.settles)
 
     def _take(self, index: int, rows: Rows) -> None:
@@ -207,14 +207,14 @@ class Document:
     def is_open(self, offset: int) -> bool:
         return (offset in self._toggled) != self._all_open
 
-    def entry_at(self, offset: int) -> tuple[Rows, Entry] | None:
+    def entry_at(self, offset: int) -> tuple[Rows, TranscriptEntry] | None:
         """Return the entry of the line that begins at this byte; None if there is none."""
         if not len(self.table):
             return None
         rows = self.rows(self.table.holding(offset))
         index = rows.index_of(offset)
-        found = index < len(rows.entries) and rows.entries[index].offset == offset
-        return (rows, rows.entries[index]) if found else None
+        is_exact = index < len(rows.entries) and rows.entries[index].offset == offset
+        return (rows, rows.entries[index]) if is_exact else None
 
     def _body(self, offset: int, line: bytes) -> Sequence[BodyLine] | None:
         if self.file is None or not self.is_open(offset):
@@ -241,8 +241,8 @@ class Document:
 
     def toggle(self, offset: int) -> bool:
         """Open a line or close it; return whether it can be opened."""
-        found = self.entry_at(offset)
-        if found is None or not found[1].opens:
+        rows_and_entry = self.entry_at(offset)
+        if rows_and_entry is None or not rows_and_entry[1].opens:
             return False
         self._toggled ^= {offset}
         index = self.table.holding(offset)
@@ -277,8 +277,8 @@ class Document:
         return rows.at(within) if within < rows.height else None
 
     def position_at(self, row: int) -> TextPosition | None:
-        found = self.laid_out_row(row)
-        return found.position if found else None
+        laid_out = self.laid_out_row(row)
+        return laid_out.position if laid_out else None
 
     def row_of(self, position: TextPosition) -> int:
         """Return the row of a position, or of the next one in the file."""

@@ -69,10 +69,10 @@ def text_of(file: LineFile, view: str) -> Iterator[str]:
     end = 0
     for _, block, following in file.blocks(0):
         end = following
-        said = (_text_of_line(view, line, formatter) for line in block.split(b"\n")[:-1])
-        yield "".join(f"{text}\n" for text in said if text is not None)
-    if view == View.STDERR and (rest := file.read(end, _UNFINISHED)):
-        yield f"{_text_of_line(view, rest, formatter)}\n"
+        texts = (_text_of_line(view, line, formatter) for line in block.split(b"\n")[:-1])
+        yield "".join(f"{text}\n" for text in texts if text is not None)
+    if view == View.STDERR and (unfinished := file.read(end, _UNFINISHED)):
+        yield f"{_text_of_line(view, unfinished, formatter)}\n"
 
 
 def _text_of_line(view: str, line: bytes, formatter: ProgressFormatter) -> str | None:

@@ -239,11 +239,11 @@ def find(file: LineFile, new_matcher: NewMatcher, offset: int, step: int, cancel
     size = mark.size if mark else 0
     if step > 0:
         match = first_match(file, new_matcher, offset, size, cancelled)
-        other = None if match is not None else first_match(file, new_matcher, 0, min(offset, size), cancelled)
+        wrapped_match = None if match is not None else first_match(file, new_matcher, 0, min(offset, size), cancelled)
     else:
         match = last_match(file, new_matcher, offset, cancelled)
-        other = None if match is not None else last_match(file, new_matcher, file.end_of_lines(size), cancelled)
-    return Match(match) if match is not None else Match(other, True)
+        wrapped_match = None if match is not None else last_match(file, new_matcher, file.end_of_lines(size), cancelled)
+    return Match(match) if match is not None else Match(wrapped_match, True)
 
 
 def first_match(file: LineFile, new_matcher: NewMatcher, start: int, end: int, cancelled: Cancelled) -> int | None:

@@ -16,7 +16,7 @@ from textual.cache import LRUCache
 
 from ...core.text import markdown
 from ...core.text.markdown import Line, Look, Source
-from ..feed.lines import Entry, Kind
+from ..feed.lines import Kind, TranscriptEntry
 from ..text.cells import cells, wrap_line
 
 UNWRAPPED_LIMIT = 4000
@@ -62,7 +62,7 @@ class LaidOutRow(NamedTuple):
     """A row by its place in the layout."""
 
     rows: Rows
-    entry: Entry
+    entry: TranscriptEntry
     part: int
     """Number of the row in the entry."""
 
@@ -74,8 +74,8 @@ class LaidOutRow(NamedTuple):
 class Rows:
     """The entries of one chunk and the height of each at a width; rows are cut when they become visible."""
 
-    def __init__(self, width: int, entries: Iterable[Entry] = ()) -> None:
-        self.entries: list[Entry] = []
+    def __init__(self, width: int, entries: Iterable[TranscriptEntry] = ()) -> None:
+        self.entries: list[TranscriptEntry] = []
         self._tops = array("l")
         """First row of each entry."""
         self.height = 0
@@ -85,7 +85,7 @@ class Rows:
         """Cells of the longest line; only updated if lines are not wrapped."""
         self.extend(entries)
 
-    def extend(self, entries: Iterable[Entry]) -> None:
+    def extend(self, entries: Iterable[TranscriptEntry]) -> None:
         for entry in entries:
             self.entries.append(entry)
             self._tops.append(self.height)
@@ -106,7 +106,7 @@ class Rows:
         """Return the first entry at this offset or after it; the number of entries if there is none."""
         return bisect_left(self.entries, offset, key=attrgetter("offset"))
 
-    def cut(self, entry: Entry) -> list[Row]:
+    def cut(self, entry: TranscriptEntry) -> list[Row]:
         """Break an entry into its rows."""
         text = _head(entry)
         shown = markdown.lines(text) if entry.kind is Kind.TEXT else map(Line, text.split("\n"))
@@ -116,7 +116,7 @@ class Rows:
         room = self._room_of(entry)
         return [row for line in lines for row in self._cut_line(line, room)]
 
-    def _room_of(self, entry: Entry) -> int:
+    def _room_of(self, entry: TranscriptEntry) -> int:
         """Return the cells for its text; a message reserves some for its outcome."""
         return self.width - STATE_ROOM if entry.message and self.width >= LEAST_FOR_STATE else self.width
 
@@ -129,7 +129,7 @@ class Rows:
             position += len(text)
             prefix = re.sub(r"\d", " ", prefix)  # a line number is in the first row, the sign in all
 
-    def _row_count(self, entry: Entry) -> int:
+    def _row_count(self, entry: TranscriptEntry) -> int:
         text, room = _head(entry), self._room_of(entry)
         # Nearly every line fits; cutting the others is the slow part.
         if entry.body is None and len(text) <= room and text.isascii() and "\n" not in text:
@@ -144,7 +144,7 @@ class Rows:
         inner = self.width - len(BODY_PREFIX)
         return rows + sum(len(wrap_line(line.text, inner - len(line.margin))) for line in below)
 
-    def _measured(self, entry: Entry, text: str) -> int:
+    def _measured(self, entry: TranscriptEntry, text: str) -> int:
         """Return the rows of an entry if lines are not wrapped, and record the longest."""
         shown = markdown.lines(text) if entry.kind is Kind.TEXT else map(Line, text.split("\n"))
         rows = [line.prefix + line.text for line in shown]
@@ -161,7 +161,7 @@ def _rows_of(source: Source, room: int) -> int:
     return len(wrap_line(markdown.laid_out(source).text, room))
 
 
-def _head(entry: Entry) -> str:
+def _head(entry: TranscriptEntry) -> str:
     """Return the text above the body; for thinking without its first line, which the body repeats."""
     if entry.body is None or entry.kind is not Kind.THINKING:
         return entry.text

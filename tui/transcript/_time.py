@@ -51,17 +51,17 @@ Time = Clock | Span | float
 def parse_time(written: str) -> Time:
     """Parse a typed time. Raises UsageError."""
     text = written.strip().lower().replace(" ", "")
-    if found := _CLOCK.fullmatch(text):
-        clock = Clock(int(found[1]), int(found[2]), int(found[3]) if found[3] else None)
+    if match := _CLOCK.fullmatch(text):
+        clock = Clock(int(match[1]), int(match[2]), int(match[3]) if match[3] else None)
         if clock.hour < 24 and clock.minute < 60 and (clock.second or 0) < 60:
             return clock
         raise UsageError(f"{text} is not a time of day", hint="hours up to 23, minutes and seconds up to 59")
-    if found := _SPAN.fullmatch(text):
-        seconds = sum(float(count) * _SECONDS[unit] for count, unit in _PART.findall(found[2]))
-        return Span(seconds, found[1] == "-")
-    if found := _SHARE.fullmatch(text):
-        if float(found[1]) <= 100:
-            return float(found[1]) / 100
+    if match := _SPAN.fullmatch(text):
+        seconds = sum(float(count) * _SECONDS[unit] for count, unit in _PART.findall(match[2]))
+        return Span(seconds, match[1] == "-")
+    if match := _SHARE.fullmatch(text):
+        if float(match[1]) <= 100:
+            return float(match[1]) / 100
         raise UsageError(f"{text} is beyond the end", hint="100% is the end")
     raise UsageError("not a time" if text else "enter a time", hint=f"for example {FORMS}")
 
@@ -77,47 +77,47 @@ def offset_at(file: LineFile, time: Time) -> int:
     first, last = next(_times(file, 0, size), None), _last_time(file, size)
     if first is None or last is None:
         raise UsageError("this file contains no times", hint="50% goes to the middle")
-    return _bisect(file, size, _wanted(time, first[1], max(first[1], last)))
+    return _bisect(file, size, _target_time(time, first[1], max(first[1], last)))
 
 
-def _wanted(time: Clock | Span, first: datetime, last: datetime) -> datetime:
+def _target_time(time: Clock | Span, first: datetime, last: datetime) -> datetime:
     if isinstance(time, Span):
         try:
             span = timedelta(seconds=time.seconds)
-            wanted = last - span if time.from_end else first + span
+            target = last - span if time.from_end else first + span
         except OverflowError:
             raise UsageError("the time span is too long") from None
-        return min(max(wanted, first), last)
+        return min(max(target, first), last)
     begin, end = first.astimezone(), last.astimezone()
     length = timedelta(seconds=59.999) if time.second is None else timedelta(milliseconds=999)
-    wanted = begin.replace(hour=time.hour, minute=time.minute, second=time.second or 0, microsecond=0)
-    if wanted + length < begin:
-        wanted += timedelta(days=1)
-    if wanted > end:
+    target = begin.replace(hour=time.hour, minute=time.minute, second=time.second or 0, microsecond=0)
+    if target + length < begin:
+        target += timedelta(days=1)
+    if target > end:
         raise UsageError(
             "no events at that time",
             hint=f"events range from {_clock(begin, end, begin)} to {_clock(begin, end, end)}",
         )
-    return max(wanted, begin)
+    return max(target, begin)
 
 
 def _clock(begin: datetime, end: datetime, when: datetime) -> str:
     return f"{when:%H:%M:%S}" if begin.date() == end.date() else f"{when:%Y-%m-%d %H:%M:%S}"
 
 
-def _bisect(file: LineFile, size: int, wanted: datetime) -> int:
+def _bisect(file: LineFile, size: int, target: datetime) -> int:
     """Return the offset of the first line at that time or later; times are assumed to grow."""
     low, high = 0, size
     while high - low > _FEW_LINES:
         middle = file.end_of_lines((low + high) // 2)
         if middle <= low:
             break
-        _, found = next(_times(file, middle, high), (high, wanted))
-        if found >= wanted:
+        _, middle_time = next(_times(file, middle, high), (high, target))
+        if middle_time >= target:
             high = middle
         else:
             low = middle
-    later = (offset for offset, when in _times(file, low, size) if when >= wanted)
+    later = (offset for offset, when in _times(file, low, size) if when >= target)
     return next(later, file.end_of_lines(size - 1))
 
 

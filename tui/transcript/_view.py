@@ -14,7 +14,7 @@ from textual.geometry import Size
 from textual.strip import Strip
 
 from ...core.system.line_file import Chunk
-from ..feed.lines import Entry
+from ..feed.lines import TranscriptEntry
 from ..terminal.textual_internals import grow
 from ..widgets.line_view import LineView
 from ._document import Document
@@ -43,7 +43,7 @@ class DocumentView(LineView, can_focus=True, inherit_bindings=False):
         """Whether it is still being written; if so, a cursor is at its end."""
         self._cursor: TextPosition | None = None
         """Where the cursor is while the end is not followed."""
-        self._wanted: int | None = None
+        self._pending_offset: int | None = None
         """A byte to show as soon as the lines before it are counted."""
         self._opened_for_words: int | None = None
         """The line opened only by `show_words`."""
@@ -62,7 +62,7 @@ class DocumentView(LineView, can_focus=True, inherit_bindings=False):
     def open_document(self, document: Document) -> None:
         """Show another document, from its end."""
         self.document = document
-        self._cursor = self._wanted = None
+        self._cursor = self._pending_offset = None
         self._painter.forget_rows()
         self.lay_out()
 
@@ -111,8 +111,8 @@ class DocumentView(LineView, can_focus=True, inherit_bindings=False):
         """Lay out and draw the visible part, at row `top` or in place, without jumps."""
         height = max(1, self.scrollable_content_region.height)
         at_end = self.following if at_end is None else at_end
-        wanted = self.scroll_offset.y if top is None else top
-        y = self.document.settle(wanted, height, len(self.live_rows), at_end=at_end)
+        first_row = self.scroll_offset.y if top is None else top
+        y = self.document.settle(first_row, height, len(self.live_rows), at_end=at_end)
         view = max(1, self.scrollable_content_region.width)
         width = view if self.wrapped else max(view, self._indent + self.document.longest)
         grow(self, Size(width, self.document.height + len(self.live_rows)))
@@ -128,9 +128,9 @@ class DocumentView(LineView, can_focus=True, inherit_bindings=False):
 
     def _make_bodies(self) -> None:
         """Make slow bodies of the laid out lines in a thread."""
-        wanted, self.document.laborious = self.document.laborious, set()
-        if wanted:
-            self.run_worker(partial(self._show_bodies, self.document, wanted), exit_on_error=False)
+        offsets, self.document.laborious = self.document.laborious, set()
+        if offsets:
+            self.run_worker(partial(self._show_bodies, self.document, offsets), exit_on_error=False)
 
     async def _show_bodies(self, document: Document, offsets: Iterable[int]) -> None:
         for offset in sorted(offsets):
@@ -160,7 +160,7 @@ class DocumentView(LineView, can_focus=True, inherit_bindings=False):
             segments.append(Segment(f"  {state}".rjust(max(0, room)), self.style_of(TIME_STYLE)))
         return self.strip(segments, self.style_of(CURSOR_STYLE) if cursor else None)
 
-    def message_state(self, entry: Entry) -> str:
+    def message_state(self, entry: TranscriptEntry) -> str:
         """Return a message's outcome; empty if it is unknown."""
         return self.document.states.get(entry.message, "")
 
@@ -171,8 +171,8 @@ class DocumentView(LineView, can_focus=True, inherit_bindings=False):
         moved = self.document.put_before(chunks)
         if not self.following:
             self.settle(self.scroll_offset.y + moved)
-        if self._wanted is not None:
-            self.show_offset(self._wanted)
+        if self._pending_offset is not None:
+            self.show_offset(self._pending_offset)
 
     @property
     def cursor(self) -> TextPosition | None:
@@ -188,24 +188,24 @@ class DocumentView(LineView, can_focus=True, inherit_bindings=False):
     def row_text_at_cursor(self) -> str:
         """Return the text of the row under the cursor."""
         cursor = self.cursor
-        found = self.document.entry_at(cursor.offset) if cursor else None
-        if cursor is None or found is None:
+        rows_and_entry = self.document.entry_at(cursor.offset) if cursor else None
+        if cursor is None or rows_and_entry is None:
             return ""
-        rows = found[0].cut(found[1])
+        rows = rows_and_entry[0].cut(rows_and_entry[1])
         return rows[min(cursor.part, len(rows) - 1)].text
 
     def show_offset(self, offset: int) -> None:
         """Stop following, and move the cursor to the line at this byte, or to the next shown one."""
         self.follow(False)
         if offset < self.document.table.start:
-            self._wanted = offset  # its lines are not counted yet
+            self._pending_offset = offset  # its lines are not counted yet
             return
-        self._wanted = None
+        self._pending_offset = None
         self._put_cursor(self.document.nearest(offset))
 
     def show_words(self, words: str) -> None:
         """Move the cursor to the row of its line with these words; open the line if they are folded."""
-        if self.following or self._wanted is not None or self._cursor is None:
+        if self.following or self._pending_offset is not None or self._cursor is None:
             return
         offset = self._cursor.offset
         self._fold_again(but=offset)
@@ -237,10 +237,10 @@ class DocumentView(LineView, can_focus=True, inherit_bindings=False):
     def _show_body(self) -> None:
         """Scroll so that the body of the cursor's line is visible, and still the line."""
         cursor = self.cursor
-        if cursor is None or (found := self.document.entry_at(cursor.offset)) is None:
+        if cursor is None or (rows_and_entry := self.document.entry_at(cursor.offset)) is None:
             return
         row, height = self.document.row_of(TextPosition(cursor.offset)), self.scrollable_content_region.height
-        top = min(row, row + len(found[0].cut(found[1])) - height)
+        top = min(row, row + len(rows_and_entry[0].cut(rows_and_entry[1])) - height)
         if top > self.scroll_offset.y:
             self.settle(top)
 
@@ -272,7 +272,7 @@ class DocumentView(LineView, can_focus=True, inherit_bindings=False):
     def follow(self, follow: bool) -> None:
         if follow:
             self.following = True
-            self._wanted = None
+            self._pending_offset = None
             self.anchor()
             self.settle()
             self.call_after_refresh(self.settle)
@@ -299,7 +299,7 @@ class DocumentView(LineView, can_focus=True, inherit_bindings=False):
 
     def _move(self, by: int) -> None:
         """Move the cursor by rows; at the last one the end is followed again."""
-        self._wanted = None
+        self._pending_offset = None
         if (cursor := self.cursor) is None:
             return
         position = self.document.moved(cursor, by)

@@ -39,7 +39,7 @@ class TranscriptCommands(Commands):
 
     _is_looking = False
     """For an error or an edit."""
-    _opens_found = False
+    _opens_match = False
     """Whether opening was requested before it was found."""
     _is_paging = False
 
@@ -47,7 +47,7 @@ class TranscriptCommands(Commands):
     def open_entry(self) -> None:
         """Unfold or fold the tool call or thinking under the cursor."""
         if self._is_looking:  # the result is opened
-            self._opens_found = not self._opens_found
+            self._opens_match = not self._opens_match
         else:
             self._deck.transcript.toggle_at_cursor()
 
@@ -159,7 +159,7 @@ class TranscriptCommands(Commands):
         try:
             match = await self._bridge.call(find, LineFile(path), matcher, start, by, lambda: shown != transcript.shown)
         finally:
-            opens, self._opens_found, self._is_looking = self._opens_found, False, False
+            opens, self._opens_match, self._is_looking = self._opens_match, False, False
         if shown == transcript.shown:
             self._go_to_match(what, match, here, by)
             if opens and match.offset is not None:
@@ -275,16 +275,16 @@ def large(path: str) -> int:
     return mark.size if mark and mark.size > LARGE else 0
 
 
-def write_text(path: str, view: str, target: str, wanted: Callable[[], bool]) -> bool:
+def write_text(path: str, view: str, target: str, is_wanted: Callable[[], bool]) -> bool:
     """Write a view as text; return whether it was wanted to the end."""
     from ._export import text_of
 
     with open(target, "x", encoding="utf-8", opener=open_private) as file:
         for piece in text_of(LineFile(path), view):
-            if not wanted():
+            if not is_wanted():
                 return False
             file.write(piece)
-    return wanted()
+    return is_wanted()
 
 
 def save_run(engine: EngineApi, run: RunSnapshot, path: str, *, over: bool) -> int:

@@ -13,7 +13,7 @@ from msgspec import Struct
 from ...core.run.describe import doing, state
 from ...core.run.snapshot import RunSnapshot
 from ...core.text.plain import one_line, plain
-from ..feed.lines import BODY_LIMIT, Entry, Kind, shortened_body, text_body
+from ..feed.lines import BODY_LIMIT, Kind, TranscriptEntry, shortened_body, text_body
 from ..text.format import local_time
 
 if TYPE_CHECKING:
@@ -47,13 +47,13 @@ def _earlier_run(engine: EngineApi, run: RunSnapshot) -> EarlierRun:
     return EarlierRun(run.meta.created_at, state(run), run.meta.task, answer, doing(run, SHOWN))
 
 
-def entries_of(runs: Sequence[EarlierRun], is_open: Callable[[int], bool]) -> list[Entry]:
+def entries_of(runs: Sequence[EarlierRun], is_open: Callable[[int], bool]) -> list[TranscriptEntry]:
     """Return a line for each, with its body if it is open; the offsets end before 0."""
-    entries: list[Entry] = []
+    entries: list[TranscriptEntry] = []
     for offset, run in enumerate(runs, -len(runs)):
         text = f"▸ {run.state[0]} {one_line(run.task, SHOWN)}  →  {one_line(run.ended, SHOWN)}"
         body = shortened_body(text_body(said_in(run)), BODY_LIMIT) if is_open(offset) else None
-        entries.append(Entry(local_time(run.at), Kind.NOTE, text, opens=True, offset=offset, body=body))
+        entries.append(TranscriptEntry(local_time(run.at), Kind.NOTE, text, opens=True, offset=offset, body=body))
     return entries
 
 

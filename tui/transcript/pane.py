@@ -19,7 +19,7 @@ from ...core.run.outcome import REASONS
 from ...core.run.snapshot import Running
 from ...core.text import markdown
 from ...core.text.plain import one_line, plain
-from ..feed.lines import Entry, View
+from ..feed.lines import TranscriptEntry, View
 from ..keys.actions import ACTIONS
 from ..keys.command import Action, KeyContext
 from ..keys.keymap import bindings, key_of
@@ -160,12 +160,12 @@ class Transcript(DocumentView):
         if not piece.more:
             freeze_once(self)
 
-    def message_state(self, entry: Entry) -> str:
+    def message_state(self, entry: TranscriptEntry) -> str:
         """Return a message's outcome, or for how long it has been queued."""
-        if (known := super().message_state(entry)) or not self._has_undelivered:
-            return known
-        said = moment(entry.said_at)
-        return f"queued {clock((datetime.now(UTC) - said).total_seconds())}" if said else "queued"
+        if (outcome := super().message_state(entry)) or not self._has_undelivered:
+            return outcome
+        sent_at = moment(entry.said_at)
+        return f"queued {clock((datetime.now(UTC) - sent_at).total_seconds())}" if sent_at else "queued"
 
     @property
     def _has_undelivered(self) -> bool:
@@ -237,17 +237,17 @@ class Transcript(DocumentView):
         self._set_live("")
         self.open_document(Document(file, self.view))
 
-    def _take_sentence(self, rest: str = "") -> None:
+    def _take_sentence(self, unfinished: str = "") -> None:
         """Show the sentence being written, unless the file is already ahead of it; or the reason for the end."""
         run = self._run
-        said = rest
+        live_text = unfinished
         self.live_is_written = True
         if run is not None and self.view is View.READABLE:
             if not run.has_ended and run.last_seq >= self._last_seq:
-                said = run.sentence
+                live_text = run.sentence
             elif run.end and run.end.reason in UNSAID:
-                said, self.live_is_written = _reason(run.end, self._last_words), False
-        self._set_live(said)
+                live_text, self.live_is_written = _reason(run.end, self._last_words), False
+        self._set_live(live_text)
         self.settle()
 
     def _set_live(self, sentence: str) -> None:

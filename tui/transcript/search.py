@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 RECOUNT_SECONDS = 0.4
 """Between two checks whether the file has grown, only during a search."""
 
-SEARCH_ACTIONS = frozenset(action.id for action in ACTIONS if action.places == (KeyContext.SEARCH,))
+SEARCH_ACTIONS = frozenset(action.id for action in ACTIONS if action.key_contexts == (KeyContext.SEARCH,))
 """Actions that are possible only during a search."""
 
 Shown = tuple[str | None, str, str | None]
@@ -82,8 +82,8 @@ class SearchLine(PromptLine):
     def is_active(self) -> bool:
         return self._search is not None and self._search.shown == self._transcript.shown
 
-    def place(self, pane: KeyContext) -> KeyContext:
-        """Return the place of the focus, if `pane` has it or lends it to this line."""
+    def key_context(self, pane: KeyContext) -> KeyContext:
+        """Return the context of the focus, if `pane` has it or lends it to this line."""
         if self.is_open:
             return KeyContext.FILTER
         return KeyContext.SEARCH if pane is KeyContext.TRANSCRIPT and self.is_active else pane
@@ -153,9 +153,9 @@ class SearchLine(PromptLine):
         """Show the requested line, if its file has been read; forget it if another run is shown."""
         if self._line is None:
             return
-        wanted, offset, words = self._line
+        target_run_id, offset, words = self._line
         run_id, _, path = self._transcript.shown
-        if run_id != wanted:
+        if run_id != target_run_id:
             self._line = None
         elif path is not None:
             self._line = None

@@ -209,8 +209,8 @@ class ModelInput(ChoosingInput):
 
     async def matching(self, typed: str) -> Sequence[str]:
         part = "" if typed in self.known else typed.strip().lower()
-        found = [model for model, agent in self.known.items() if part in model.lower() or part in agent.lower()]
-        return found or list(self.known)  # a text that matches nothing is a mistake: offer all
+        models = [model for model, agent in self.known.items() if part in model.lower() or part in agent.lower()]
+        return models or list(self.known)  # a text that matches nothing is a mistake: offer all
 
 
 class PlainTextArea(TextArea):

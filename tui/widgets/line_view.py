@@ -57,10 +57,12 @@ class LineView(ScrollView, inherit_bindings=False):
             self._styles[component] = style
         return style
 
-    def strip(self, segments: Iterable[Segment], rest: Style | None = None) -> Strip:
-        """Cut a line to the visible width; `rest` is the style of the blank part."""
+    def strip(self, segments: Iterable[Segment], blank_style: Style | None = None) -> Strip:
+        """Cut a line to the visible width; `blank_style` is the style of the blank part."""
         x = self.scroll_offset.x
-        return Strip(segments).crop_extend(x, x + self.shown_width, self.style_of() if rest is None else rest)
+        return Strip(segments).crop_extend(
+            x, x + self.shown_width, self.style_of() if blank_style is None else blank_style
+        )
 
     def render_lines(self, crop: Region) -> list[Strip]:
         self.shown_width = self.scrollable_content_region.width

@@ -25,8 +25,8 @@ _CUT = "[the beginning is left out]\n\n"
 
 def write_earlier(run_dir: str, *, is_begun: bool) -> str:
     """Write the conversation so far to a file and return its path; `is_begun`: this run has started an agent before."""
-    said = "\n\n".join(part for each in _run_dirs(run_dir, is_begun=is_begun) for part in _said_in(each))
-    kept = said if len(said) <= _MOST else _CUT + said[-_MOST:]
+    text = "\n\n".join(part for each in _run_dirs(run_dir, is_begun=is_begun) for part in _parts_of(each))
+    kept = text if len(text) <= _MOST else _CUT + text[-_MOST:]
     path = os.path.join(run_dir, FILE)
     files.write_whole(path, plain(kept).encode("utf-8", "replace"))
     return path
@@ -34,27 +34,27 @@ def write_earlier(run_dir: str, *, is_begun: bool) -> str:
 
 def _run_dirs(run_dir: str, *, is_begun: bool) -> list[str]:
     """Return the directories of a conversation's runs, oldest first."""
-    found = [run_dir] if is_begun else []
+    directories = [run_dir] if is_begun else []
     meta = artifacts.read_meta(run_dir)
-    while meta and meta.agent_session and (source := meta.agent_session.source) and len(found) < _MOST_RUNS:
+    while meta and meta.agent_session and (source := meta.agent_session.source) and len(directories) < _MOST_RUNS:
         run_dir = os.path.join(os.path.dirname(run_dir), os.path.basename(source))
-        if run_dir in found:
+        if run_dir in directories:
             break
-        found.append(run_dir)
+        directories.append(run_dir)
         meta = artifacts.read_meta(run_dir)
-    return found[::-1]
+    return directories[::-1]
 
 
-def _said_in(run_dir: str) -> list[str]:
+def _parts_of(run_dir: str) -> list[str]:
     try:
         task = files.read(os.path.join(run_dir, paths.PROMPT)).decode("utf-8", "replace").strip()
         events = EventTail(os.path.join(run_dir, paths.EVENTS)).read()
     except OSError:
         return []
-    return [f"User: {task}", *filter(None, map(_said, events))]
+    return [f"User: {task}", *filter(None, map(_part_of, events))]
 
 
-def _said(event: Event) -> str:
+def _part_of(event: Event) -> str:
     match event:
         case AssistantText(text=text) if text.strip():
             return f"You: {text.strip()}"

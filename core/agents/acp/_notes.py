@@ -123,8 +123,8 @@ class Tokens:
         self._read = read
         self.cost: float | None = None
         """Of the session so far; None if it is not reported in dollars."""
-        self._told_cost = 0.0
-        self._told: _Counts = (0, 0, 0, 0)
+        self._reported_cost = 0.0
+        self._reported: _Counts = (0, 0, 0, 0)
         """Total of earlier turns, if the program reports running totals."""
         self.begin()
 
@@ -153,13 +153,13 @@ class Tokens:
         if counts is None or (not any(counts) and stop != "stop"):
             return self._event((0, 0, 0, 0), stop, model, is_counted=False)
         if program.sums_session:
-            counts, self._told = _less(counts, self._told), counts
+            counts, self._reported = _less(counts, self._reported), counts
         is_part = program.counts_last_step and self._has_calls
         return self._event(counts, stop, model, is_counted=not is_part and any(counts))
 
     def _event(self, counts: _Counts, stop: str, model: str, *, is_counted: bool) -> UsageReported:
-        cost = None if self.cost is None else max(0.0, self.cost - self._told_cost)
-        self._told_cost = self.cost or 0.0
+        cost = None if self.cost is None else max(0.0, self.cost - self._reported_cost)
+        self._reported_cost = self.cost or 0.0
         read = dict(zip(("input", "output", "cache_read", "cache_write"), counts, strict=True))
         # Programs report $0 for a model with an unknown price.
         is_priced = bool(cost) or (cost is not None and not any(counts) and is_counted)
@@ -169,19 +169,19 @@ class Tokens:
 
 
 def _counts(usage: dict[str, Any], count: _Read) -> _Counts:
-    given, output = count(usage.get("inputTokens")), count(usage.get("outputTokens"))
+    input_tokens, output = count(usage.get("inputTokens")), count(usage.get("outputTokens"))
     read, written = count(usage.get("cachedReadTokens")), count(usage.get("cachedWriteTokens"))
     total = count(usage.get("totalTokens"))
-    is_inside = 0 < total < given + output + read + written
-    return (max(0, given - read - written) if is_inside else given), output, read, written
+    is_inside = 0 < total < input_tokens + output + read + written
+    return (max(0, input_tokens - read - written) if is_inside else input_tokens), output, read, written
 
 
 def _quota(quota: dict[str, Any], count: _Read) -> _Counts | None:
     """Parse gemini's numbers: the input includes an unknown number of tokens from a cache."""
-    told = mapping(quota.get("token_count"))
-    if not {"input_tokens", "output_tokens"} & told.keys():
+    counts = mapping(quota.get("token_count"))
+    if not {"input_tokens", "output_tokens"} & counts.keys():
         return None
-    return count(told.get("input_tokens")), count(told.get("output_tokens")), 0, 0
+    return count(counts.get("input_tokens")), count(counts.get("output_tokens")), 0, 0
 
 
 def reports_nothing(result: dict[str, Any]) -> bool:
@@ -194,5 +194,5 @@ def _less(counts: _Counts, before: _Counts) -> _Counts:
     """Return the increase; the full counts if the program started again from zero."""
     if any(now < then for now, then in zip(counts, before, strict=True)):
         return counts
-    given, output, read, written = (now - then for now, then in zip(counts, before, strict=True))
-    return given, output, read, written
+    input_tokens, output, read, written = (now - then for now, then in zip(counts, before, strict=True))
+    return input_tokens, output, read, written

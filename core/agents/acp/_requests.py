@@ -43,19 +43,19 @@ def permission(id_: str, call: Call, fields: dict[str, Any], option: dict[str, A
     name = _TOOLS.get(call.name, call.name)
     command = _command(args.get("command")) if name == "bash" else ""
     named = [string(args.get(key)) for key in _PATHS]
-    located = [string(mapping(place).get("path")) for place in items(fields.get("locations"))]
+    located = [string(mapping(location).get("path")) for location in items(fields.get("locations"))]
     paths = [*named, *located, *(edit["path"] for edit in call.edits), *_searched(name, args)]
     diff = diff_of_texts(call.edits)
     further = _further(call, command)
-    told = [*_said(fields), shown_json(further) if further else ""]
+    texts = [*_content_texts(fields), shown_json(further) if further else ""]
     if name == "bash" and any(located):
-        told.append(f"locations: {', '.join(filter(None, located))}")
+        texts.append(f"locations: {', '.join(filter(None, located))}")
     return Request(
         id=id_,
         kind=RequestKind.PERMISSION,
         title=_TITLES.get(name) or f"wants to use {name}",
         tool_name=name,
-        text="\n\n".join(filter(str.strip, (call.title if call.title != command else "", *told, _choosing(option)))),
+        text="\n\n".join(filter(str.strip, (call.title if call.title != command else "", *texts, _choosing(option)))),
         command=command,
         cwd=string(args.get("cwd")) or string(args.get("workdir")),
         paths=() if name == "bash" else tuple(dict.fromkeys(filter(None, paths))),
@@ -65,7 +65,7 @@ def permission(id_: str, call: Call, fields: dict[str, Any], option: dict[str, A
     )
 
 
-def _said(fields: dict[str, Any]) -> list[str]:
+def _content_texts(fields: dict[str, Any]) -> list[str]:
     """Return a question's text blocks as they are, and other blocks as JSON, without the diff."""
     blocks = [mapping(block.get("content")) for block in _blocks(fields) if block.get("type") == "content"]
     others = [block for block in _blocks(fields) if block.get("type") not in ("content", "diff")]

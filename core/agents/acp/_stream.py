@@ -74,7 +74,7 @@ class Call:
         self.diff = ""
         """The same as structured data of Claude Code."""
         self.exit_code: int | None = None
-        self.is_told = False
+        self.is_reported = False
 
 
 class _Question(Struct, frozen=True):
@@ -157,7 +157,7 @@ class AcpStream(AgentStream):
     def _is_late(self, update: dict[str, Any]) -> bool:
         """Whether an update belongs to a turn that has ended; the end of one of its calls may still follow."""
         kind, call = update.get("sessionUpdate"), self._calls.get(string(update.get("toolCallId")))
-        is_end = kind == "tool_call_update" and call is not None and call.is_told and not _is_handing_over(call)
+        is_end = kind == "tool_call_update" and call is not None and call.is_reported and not _is_handing_over(call)
         return kind in _OF_A_TURN and not (is_end and update.get("status") in ("completed", "failed"))
 
     def end(self) -> list[Event]:
@@ -206,9 +206,9 @@ class AcpStream(AgentStream):
         events = self._call_came(mapping(params.get("toolCall")), is_asked=True)
         call = self._calls.get(call_id, Call())
         options = map(mapping, items(params.get("options")))
-        about = one_line(string(call.args.get("command")) or call.title, 120)
+        description = one_line(string(call.args.get("command")) or call.title, 120)
         self._asked[key] = _Question(
-            f"{call.name} {about}".strip() or "a call",
+            f"{call.name} {description}".strip() or "a call",
             frozenset(
                 option
                 for each in options
@@ -318,14 +318,14 @@ class AcpStream(AgentStream):
         has_ended = status in ("completed", "failed")
         events: list[Event] = []
         has_args = bool(call.args.keys() - _BEFORE_ARGS)
-        if not call.is_told and (has_args or is_asked or has_ended or status == "in_progress"):
-            call.is_told = True
-            events += [*self._thought_ended(), *self._text_ended(), self._told(call_id, call)]
+        if not call.is_reported and (has_args or is_asked or has_ended or status == "in_progress"):
+            call.is_reported = True
+            events += [*self._thought_ended(), *self._text_ended(), self._call_event(call_id, call)]
         if has_ended:
             events.append(self._call_ended(call_id, call, update))
         return events
 
-    def _told(self, call_id: str, call: Call) -> ToolCall:
+    def _call_event(self, call_id: str, call: Call) -> ToolCall:
         self.tool_started(call_id)
         args = call.args or ({"title": call.title} if call.title else {})
         return ToolCall(tool_call_id=call_id, tool_name=call.name, args=kept_args(args, ARGS_LIMIT))
@@ -351,9 +351,9 @@ class AcpStream(AgentStream):
     def _usage_came(self, update: dict[str, Any]) -> list[Event]:
         cost = mapping(update.get("cost"))
         if cost.get("currency") == "USD":
-            told = self.figures.dollars(cost.get("amount"))
+            dollars = self.figures.dollars(cost.get("amount"))
             if not self.figures.are_wrong:
-                self._tokens.cost = told
+                self._tokens.cost = dollars
         if self._program.mixes_notes:
             self._notes.asked()
         return []
@@ -510,10 +510,10 @@ def _content(update: dict[str, Any]) -> str:
     raw = update.get("rawOutput")
     if isinstance(raw, str):
         return raw
-    told = mapping(raw)
-    if told.keys() >= {"result", "error"}:  # codex-acp's form for the output of an MCP server's tool
-        text, _ = joined_text(mapping(told["result"]).get("content"), 2 * CONTENT_LIMIT)
-        return text or string(mapping(told["error"]).get("message"))
+    fields = mapping(raw)
+    if fields.keys() >= {"result", "error"}:  # codex-acp's form for the output of an MCP server's tool
+        text, _ = joined_text(mapping(fields["result"]).get("content"), 2 * CONTENT_LIMIT)
+        return text or string(mapping(fields["error"]).get("message"))
     parts: list[str] = []
     for block in map(mapping, items(update.get("content"))):
         if block.get("type") == "content":

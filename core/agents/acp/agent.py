@@ -66,7 +66,9 @@ class AcpAgent(AsksForModels):
         )
 
     def serves(self, choice: AgentChoice, provider: str) -> bool:
-        return not provider or any(told.ref.startswith(f"{provider.lower()}/") for told in self.told(choice).models)
+        return not provider or any(
+            model.ref.startswith(f"{provider.lower()}/") for model in self.last_listing(choice).models
+        )
 
     def settle(self, choice: AgentChoice, wanted: Wanted) -> tuple[str, ...]:
         program = program_in(choice.command)
@@ -80,11 +82,11 @@ class AcpAgent(AsksForModels):
             advice.append(f"permissions: {choice.name} decides what it asks for, and rules apply only to its requests")
         if _is_read_only(wanted):
             if self._modes(choice) is None:
-                told = f"the launch requires the read-only or plan mode of {choice.name}"
-                advice.append(f"{_field(wanted)}: {told}")
+                note = f"the launch requires the read-only or plan mode of {choice.name}"
+                advice.append(f"{_field(wanted)}: {note}")
             elif wanted.tools.policy is ToolPolicy.DENY or "bash" in _listed(wanted):
-                told = f"{choice.name} runs in its read-only or plan mode, in which it may refuse to use bash"
-                advice.append(f"{_field(wanted)}: {told}")
+                note = f"{choice.name} runs in its read-only or plan mode, in which it may refuse to use bash"
+                advice.append(f"{_field(wanted)}: {note}")
         if wanted.caps and not program.tells_usage:
             advice.append(
                 f"{' and '.join(wanted.caps)} from the settings: {choice.name} {_LATE}, so they cannot stop a turn"
@@ -105,17 +107,17 @@ class AcpAgent(AsksForModels):
                 ) from error
 
     def _ask_for_modes(self, choice: AgentChoice) -> None:
-        known = self.model_list(choice)
-        kept = known.kept()
-        if kept.problem and kept.asked_with == known.key and time.time() - kept.asked_at < SAME_CALL_S:
+        saved_list = self.model_list(choice)
+        kept = saved_list.kept()
+        if kept.problem and kept.asked_with == saved_list.key and time.time() - kept.asked_at < SAME_CALL_S:
             raise AgentUnavailable(kept.problem, where=" ".join(choice.command), hint="try that command")
         self.refresh(choice, ASKING_S)
 
     def _modes(self, choice: AgentChoice) -> tuple[str, ...] | None:
         """Return the modes of this version of the agent; None if they were not requested."""
-        known = self.model_list(choice)
-        kept = known.kept()
-        return kept.modes if kept.key == known.key else None
+        saved_list = self.model_list(choice)
+        kept = saved_list.kept()
+        return kept.modes if kept.key == saved_list.key else None
 
     def _mode_problem(self, choice: AgentChoice, wanted: Wanted) -> tuple[str, str, str] | None:
         modes = self._modes(choice)
@@ -132,16 +134,16 @@ class AcpAgent(AsksForModels):
 
     def offers(self, choice: AgentChoice, model: str) -> bool:
         name = split_thinking(model)[0]
-        wanted = {name, name.partition("/")[2]}
-        return not name or any(told.ref in wanted for told in self.told(choice).models)
+        refs = {name, name.partition("/")[2]}
+        return not name or any(listed.ref in refs for listed in self.last_listing(choice).models)
 
     def ask_all(self, choice: AgentChoice, timeout: float) -> tuple[Sequence[Model], Sequence[str]]:
         return asked(choice, timeout)
 
     def catalog(self, choice: AgentChoice, first: Listing) -> Catalog | None:
-        if not self.told(choice).models:
+        if not self.last_listing(choice).models:
             return None
-        return Catalog((lambda: self.told(choice),), refresh=REFRESH.format(choice.name), takes_others=True)
+        return Catalog((lambda: self.last_listing(choice),), refresh=REFRESH.format(choice.name), takes_others=True)
 
 
 def _field(wanted: Wanted) -> str:
@@ -213,20 +215,20 @@ def asked(choice: AgentChoice, timeout: float) -> tuple[Sequence[Model], Sequenc
         raise refused(choice, last or f"it ended with exit code {answer.code}")
     results = [mapping(mapping(decode(line)).get("result")) for line in answer.stdout.splitlines()]
     models = _last_option(results, "model") or _older_models(results)
-    modes = [string(mode.get("id")) for one in results for mode in _modes(one)]
+    modes = [string(mode.get("id")) for result in results for mode in _modes(result)]
     modes += [string(value.get("value")) for value in _flat(_last_option(results, "mode"))]
     return tuple(_models(models, choice.name)), tuple(dict.fromkeys(filter(None, modes)))
 
 
 def _last_option(results: Sequence[dict[str, Any]], category: str) -> object:
     """Return the latest values of a category's option; None if there is none."""
-    options = [option for one in results for option in map(mapping, items(one.get("configOptions")))]
+    options = [option for result in results for option in map(mapping, items(result.get("configOptions")))]
     return next((option.get("options") for option in reversed(options) if option.get("category") == category), None)
 
 
 def _older_models(results: Sequence[dict[str, Any]]) -> object:
     """Return the models in the older form, as values of an option."""
-    listed = [items(mapping(one.get("models")).get("availableModels")) for one in results]
+    listed = [items(mapping(result.get("models")).get("availableModels")) for result in results]
     last = [models for models in listed if models][-1:]
     return [{"value": string(mapping(model).get("modelId"))} for models in last for model in models]
 

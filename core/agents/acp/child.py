@@ -84,8 +84,8 @@ def _is_acp(line: bytes) -> bool:
         return False
     sent = mapping(fields.get("sent"))
     result = mapping(fields.get("result"))
-    is_said = fields.get("method") == "session/update" or "agentCapabilities" in result
-    return is_said or sent.get("method") == "initialize"
+    is_from_agent = fields.get("method") == "session/update" or "agentCapabilities" in result
+    return is_from_agent or sent.get("method") == "initialize"
 
 
 CHILD: Child = AcpChild()

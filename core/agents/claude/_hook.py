@@ -51,8 +51,8 @@ class Hook:
                 return {}
         if len(self._directories) < _MOST:
             self._directories[call_id] = directory
-        said = {"hookEventName": _EVENT, "permissionDecision": "ask", "permissionDecisionReason": BY_RULE}
-        return {"hookSpecificOutput": said}
+        decision = {"hookEventName": _EVENT, "permissionDecision": "ask", "permissionDecisionReason": BY_RULE}
+        return {"hookSpecificOutput": decision}
 
     def directory_of(self, call_id: str) -> str:
         """Return a call's directory, once; empty for the run's directory."""

@@ -169,8 +169,8 @@ def _field(name: str, question: dict[str, Any]) -> Field:
 def _described(question: dict[str, Any]) -> str:
     """Return the descriptions of a question's choices."""
     options = [mapping(option) for option in items(question.get("options"))]
-    said = [(string(option.get("label")), string(option.get("description"))) for option in options]
-    return "\n".join(f"{label}: {meaning}" for label, meaning in said if label and meaning)
+    pairs = [(string(option.get("label")), string(option.get("description"))) for option in options]
+    return "\n".join(f"{label}: {meaning}" for label, meaning in pairs if label and meaning)
 
 
 # --- requests of MCP servers ---

@@ -152,7 +152,7 @@ class ClaudeStream(AgentStream):
                 return [warning("the model {} is not available now; {} answers instead".format(*models))]
             case "permission_denied":
                 tool, why = own_name(string(fields.get("tool_name"))), string(fields.get("message"))
-                self.denied(one_line(tool, 100), is_told=True)
+                self.denied(one_line(tool, 100), is_reported=True)
                 return [warning(f"a call to {tool} was denied: {one_line(why.partition(' IMPORTANT:')[0], 300)}")]
             case "compact_boundary":
                 return [Notice(level=NoticeLevel.INFO, text="the conversation was compacted")]
@@ -300,8 +300,8 @@ class ClaudeStream(AgentStream):
         for block in blocks:
             if block.get("type") == "tool_result":
                 events.append(self._tool_ended(block, within, diff))
-            elif not within and (said := string(block.get("text")).strip()):
-                events.append(Notice(level=NoticeLevel.INFO, text=one_line(said, 400)))
+            elif not within and (text := string(block.get("text")).strip()):
+                events.append(Notice(level=NoticeLevel.INFO, text=one_line(text, 400)))
         return events
 
     def _tool_ended(self, block: dict[str, Any], within: str, diff: str) -> ToolResult:
@@ -337,11 +337,11 @@ class ClaudeStream(AgentStream):
         self.finished_after = None if self._tasks else 0
         self.turn_ended = True
         self.note(ended=None)
-        subtype, said = string(fields.get("subtype")), string(fields.get("result"))
+        subtype, text = string(fields.get("subtype")), string(fields.get("result"))
         if subtype == "success" and fields.get("is_error") is False:
-            self.note(finished=True, error_message=None, final_text=self._answer(said))
+            self.note(finished=True, error_message=None, final_text=self._answer(text))
             return events
-        problem = self._problem(fields, said)
+        problem = self._problem(fields, text)
         if subtype in _LIMITS:
             self.note(finished=False, ended=_LIMITS[subtype], error_message=problem)
         elif self.facts.silent:
@@ -354,15 +354,15 @@ class ClaudeStream(AgentStream):
         events.append(ErrorReported(message=problem))
         return events
 
-    def _answer(self, said: str) -> str | None:
+    def _answer(self, text: str) -> str | None:
         """Return the answer: the last message's text, or the result's text if that message was not shown."""
-        if not said.strip():
+        if not text.strip():
             return None
-        return self.facts.final_text if self._texts else said
+        return self.facts.final_text if self._texts else text
 
-    def _problem(self, fields: dict[str, Any], said: str) -> str:
+    def _problem(self, fields: dict[str, Any], text: str) -> str:
         errors = [string(error) or string(mapping(error).get("message")) for error in items(fields.get("errors"))]
-        words = said.strip() or "; ".join(filter(None, errors)) or string(fields.get("terminal_reason"))
+        words = text.strip() or "; ".join(filter(None, errors)) or string(fields.get("terminal_reason"))
         if fields.get("stop_reason") == "refusal":
             words = f"the model refused: {words}" if words else "the model refused to answer"
         return error_words(words) or "the agent ended with an error without a message"
@@ -388,8 +388,8 @@ class ClaudeStream(AgentStream):
         return self.used(event)
 
     def _more(self, used: list[dict[str, Any]], name: str, reported: int) -> int:
-        told = sum(self.figures.tokens(usage.get(name)) for usage in used)
-        return self.figures.tokens(max(0, told - reported))
+        total = sum(self.figures.tokens(usage.get(name)) for usage in used)
+        return self.figures.tokens(max(0, total - reported))
 
 
 def own_name(tool: str) -> str:

@@ -92,23 +92,25 @@ class ClaudeAgent(AsksForModels):
         if slash:
             return provider.lower() == PROVIDER
         name = split_thinking(model)[0]
-        return not name or name.startswith(NAMES) or any(name == known.id for known in self._known(choice).models)
+        return not name or name.startswith(NAMES) or any(name == listed.id for listed in self._listing(choice).models)
 
     def ask(self, choice: AgentChoice, timeout: float) -> Sequence[Model]:
         return asked_models(choice, timeout)
 
     def listings(self, choice: AgentChoice) -> Iterator[Listing]:
-        yield self._known(choice)
+        yield self._listing(choice)
 
     def catalog(self, choice: AgentChoice, first: Listing) -> Catalog | None:
-        return Catalog((lambda: first, lambda: self._known(choice)), refresh=REFRESH.format(choice.name), bare=PROVIDER)
+        return Catalog(
+            (lambda: first, lambda: self._listing(choice)), refresh=REFRESH.format(choice.name), bare=PROVIDER
+        )
 
-    def _known(self, choice: AgentChoice) -> Listing:
+    def _listing(self, choice: AgentChoice) -> Listing:
         """Return its listed models and its permanent aliases."""
-        told = self.told(choice)
-        names = {model.id for model in told.models}
-        others = (Model(PROVIDER, alias, choice.name) for alias in ALIASES if alias not in names)
-        return replace(told, models=(*told.models, *others))
+        listing = self.last_listing(choice)
+        names = {model.id for model in listing.models}
+        aliases = (Model(PROVIDER, alias, choice.name) for alias in ALIASES if alias not in names)
+        return replace(listing, models=(*listing.models, *aliases))
 
 
 def _check(choice: AgentChoice, wanted: Wanted) -> None:
@@ -226,7 +228,7 @@ def asked_models(choice: AgentChoice, timeout: float) -> Sequence[Model]:
     for line in answer.stdout.splitlines():
         if _is_answer(line):
             response = mapping(mapping(decode(line)).get("response"))
-            if models := tuple(_told(mapping(response.get("response")).get("models"), choice.name)):
+            if models := tuple(_parsed_models(mapping(response.get("response")).get("models"), choice.name)):
                 return models
             raise refused(choice, string(response.get("error")) or "it listed none")
     last = answer.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
@@ -237,7 +239,7 @@ def _is_answer(line: bytes) -> bool:
     return b'"control_response"' in line
 
 
-def _told(models: object, source: str) -> Iterator[Model]:
+def _parsed_models(models: object, source: str) -> Iterator[Model]:
     for model in map(mapping, items(models)):
         name = one_line(string(model.get("value")))
         if name:

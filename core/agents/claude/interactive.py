@@ -45,8 +45,8 @@ class ClaudeInteractive:
         return replace(command, argv=tuple(argv), pipe=False)
 
     def conversation(self, start: Start) -> str | None:
-        known = start.session_id or start.meta.child_session_id
-        return conversation_file(known, {**os.environ, **own_variables(os.environ)}) if known else None
+        session_id = start.session_id or start.meta.child_session_id
+        return conversation_file(session_id, {**os.environ, **own_variables(os.environ)}) if session_id else None
 
     def read(self, lines: Iterable[bytes], by: str) -> Said:
         stream = ClaudeStream()
@@ -63,10 +63,10 @@ class ClaudeInteractive:
                     events += _fed(stream, {"type": "assistant", "message": message})
                     last = "assistant"
                 case "user":
-                    said = _said(message.get("content"))
-                    if said and not said.startswith(_OWN_WORDS):
-                        told = string(entry.get("uuid"))
-                        events.append(Message(id=told, state=MessageState.DELIVERED, text=said, by=by))
+                    text = _message_text(message.get("content"))
+                    if text and not text.startswith(_OWN_WORDS):
+                        message_id = string(entry.get("uuid"))
+                        events.append(Message(id=message_id, state=MessageState.DELIVERED, text=text, by=by))
                     else:
                         seen = {"type": "user", "message": message, "tool_use_result": entry.get("toolUseResult")}
                         events += _fed(stream, seen)
@@ -92,7 +92,7 @@ def _without(argv: Sequence[str], flags: Mapping[str, int]) -> list[str]:
     return kept
 
 
-def _said(content: object) -> str:
+def _message_text(content: object) -> str:
     """Return a user's message; empty if it is a call's result."""
     if any(mapping(block).get("type") == "tool_result" for block in items(content)):
         return ""

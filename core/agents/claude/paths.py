@@ -37,8 +37,8 @@ def read_path(tool: str, path: str, directory: str) -> Reading:
     return read_as(dict.fromkeys(forms), directory, is_certain=is_certain)
 
 
-def _with_other_blank(found: re.Match[str]) -> str:
-    return f"{' ' if found[1] != ' ' else chr(0x202F)}{found[2]}"
+def _with_other_blank(match: re.Match[str]) -> str:
+    return f"{' ' if match[1] != ' ' else chr(0x202F)}{match[2]}"
 
 
 def denied_reads(permissions: Permissions | None, cwd: str) -> tuple[str, ...]:

@@ -106,11 +106,11 @@ class AppStream(CodexStream):
         return not thread or delta.startswith(thread, len(_DELTA))
 
     def take(self, line: bytes) -> list[Event]:
-        found = _METHOD.match(line)
+        match = _METHOD.match(line)
         if (
-            found
-            and not found[2]
-            and found[1].decode("ascii", "replace") not in (*self._readers, "thread/tokenUsage/updated")
+            match
+            and not match[2]
+            and match[1].decode("ascii", "replace") not in (*self._readers, "thread/tokenUsage/updated")
         ):
             return []
         message = decode(line)
@@ -191,8 +191,8 @@ class AppStream(CodexStream):
                 self.say(encoded({"id": id_, "error": error}))
             return []
         self.respond(id_, answer)
-        said = "declined, because this run is non-interactive" if self._talk else "it asked for permission"
-        return warning(f"{said}: {_what_is_asked(method, params)}")
+        prefix = "declined, because this run is non-interactive" if self._talk else "it asked for permission"
+        return warning(f"{prefix}: {_what_is_asked(method, params)}")
 
     def respond(self, own_id: object, answer: dict[str, Any]) -> list[Event]:
         if not self.is_stdin_done:
@@ -237,7 +237,7 @@ class AppStream(CodexStream):
         if thread == self._thread and params.get("turnId") != self._turn:
             return []
         if before is None:
-            before = total if (known := total.since(last)) is None else known
+            before = total if (earlier := total.since(last)) is None else earlier
             before = before if last != Tokens() else Tokens()
         added = total.since(before)
         added = last if added is None else added
@@ -295,13 +295,13 @@ def _needs_turn(event: Event) -> bool:
 def _call_result(params: dict[str, Any]) -> dict[str, Any]:
     """Return the response to a subdeck tool call; the model corrects a refused call."""
     if params.get("tool") != FINALIZE_TOOL:
-        return _said("unknown tool", success=False)
+        return _tool_response("unknown tool", success=False)
     if fault := fault_of(mapping(params.get("arguments"))):
-        return _said(f"Refused: {fault}. Call {FINALIZE_TOOL} again.", success=False)
-    return _said("The result was received. End your turn now.", success=True)
+        return _tool_response(f"Refused: {fault}. Call {FINALIZE_TOOL} again.", success=False)
+    return _tool_response("The result was received. End your turn now.", success=True)
 
 
-def _said(text: str, *, success: bool) -> dict[str, Any]:
+def _tool_response(text: str, *, success: bool) -> dict[str, Any]:
     return {"contentItems": [{"type": "inputText", "text": text}], "success": success}
 
 

@@ -96,8 +96,8 @@ class CodexConversation(AppStream, Conversation):
         super().answer(question, verdict, text)
 
     def _steer(self, message_id: str, text: str) -> None:
-        said = message_params(self._thread, message_id, text)
-        self._send("turn/steer", message_id, {**said, "expectedTurnId": self._turn})
+        params = message_params(self._thread, message_id, text)
+        self._send("turn/steer", message_id, {**params, "expectedTurnId": self._turn})
 
     def _send(self, method: str, message_id: str, params: dict[str, Any]) -> None:
         number = next(self._numbers)

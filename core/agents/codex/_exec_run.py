@@ -45,15 +45,15 @@ def set_up(start: Start) -> list[str]:
     """Return the flags that set the run's sandbox, model and settings."""
     meta = start.meta
     permissions = permissions_of(meta.tools)
-    own = OwnSettings.of_files(home(), meta.cwd)
-    config: dict[str, Any] = settings_of(meta, own)
+    own_settings = OwnSettings.of_files(home(), meta.cwd)
+    config: dict[str, Any] = settings_of(meta, own_settings)
     if meta.thinking:
         config["model_reasoning_effort"] = EFFORTS.get(meta.thinking, meta.thinking)
     if meta.system_prompt_path:
         path = existing(os.path.join(start.run_dir, meta.system_prompt_path), "start the run again")
         if meta.prompt_mode == PromptMode.REPLACE:
             config["model_instructions_file"] = path
-    config |= servers_config(meta.tools, own.servers, child_environment(meta))
+    config |= servers_config(meta.tools, own_settings.servers, child_environment(meta))
     words = ["-s", permissions.sandbox] if permissions.sandbox else []
     words += ["-m", own_name(meta.resolved_model)] if meta.resolved_model else []
     for name, value in config.items():
@@ -107,8 +107,8 @@ class ExecStream(CodexStream):
         }
 
     def take(self, line: bytes) -> list[Event]:
-        found = _TYPE.match(line)
-        if found and found[1].decode("ascii", "replace") not in self._readers:
+        match = _TYPE.match(line)
+        if match and match[1].decode("ascii", "replace") not in self._readers:
             return []
         fields = decode(line)
         if fields is None:
@@ -135,10 +135,10 @@ class ExecStream(CodexStream):
 
     def _error(self, fields: dict[str, Any]) -> list[Event]:
         """Handle a retry. `turn.failed` repeats any other error; if there is none, this one is final."""
-        found = reconnecting(string(fields.get("message")))
-        if found is None:
+        retry = reconnecting(string(fields.get("message")))
+        if retry is None:
             self.note(error_message=fault_words(fields))
             return []
         self.broke_off()
-        attempt, most, why = found
+        attempt, most, why = retry
         return [Retry(attempt=attempt, max_attempts=most, delay_ms=0, reason=why)]

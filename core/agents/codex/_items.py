@@ -42,7 +42,7 @@ def as_in_app_server(item: dict[str, Any]) -> dict[str, Any]:
 
 
 def _camel(name: str) -> str:
-    return re.sub(_WORD_END, lambda found: found[1].upper(), name)
+    return re.sub(_WORD_END, lambda match: match[1].upper(), name)
 
 
 def tool_call(item: dict[str, Any]) -> ToolCall | None:
@@ -95,8 +95,8 @@ def _named_call(item: dict[str, Any]) -> tuple[str, dict[str, Any]] | None:
             return "image_generation", {"prompt": string(item.get("revisedPrompt"))}
         case "collabAgentToolCall" | "collabToolCall":
             tool = string(item.get("tool"))
-            said = {name: item[name] for name in ("prompt", "model", "receiverThreadIds") if item.get(name)}
-            return _AGENT_TOOLS.get(tool, tool) or "agent", said
+            args = {name: item[name] for name in ("prompt", "model", "receiverThreadIds") if item.get(name)}
+            return _AGENT_TOOLS.get(tool, tool) or "agent", args
         case _:
             return None
 
@@ -104,13 +104,13 @@ def _named_call(item: dict[str, Any]) -> tuple[str, dict[str, Any]] | None:
 def command_of(fields: dict[str, Any]) -> str:
     """Return a command as the model wrote it, without its shell."""
     whole = string(fields.get("command"))
-    found = re.fullmatch(_SHELL, whole)
-    if found is None:
+    match = re.fullmatch(_SHELL, whole)
+    if match is None:
         return whole
     import shlex  # a wrapper starts its agent before it needs this
 
     try:
-        words = shlex.split(found[1])
+        words = shlex.split(match[1])
     except ValueError:
         return whole
     return words[0] if len(words) == 1 else whole
@@ -140,8 +140,8 @@ def _arguments(item: dict[str, Any]) -> dict[str, Any]:
 def _content(item: dict[str, Any]) -> tuple[str, bool]:
     if isinstance(output := item.get("aggregatedOutput"), str):
         return _cut(output)
-    if said := string(mapping(item.get("error")).get("message")):
-        return _cut(said)
+    if message := string(mapping(item.get("error")).get("message")):
+        return _cut(message)
     if blocks := item.get("contentItems"):
         texts = [{"type": "text", "text": string(mapping(block).get("text"))} for block in items(blocks)]
         return joined_text(texts, CONTENT_LIMIT)
@@ -181,14 +181,14 @@ class Tokens(Struct, frozen=True):
     def of(cls, fields: dict[str, Any], read: Callable[[object], int] = count) -> Tokens:
         """Parse them from either stream, or from a saved conversation."""
 
-        def told(name: str, other: str) -> int:
-            return read(fields.get(name, fields.get(other)))
+        def number(name: str, other_name: str) -> int:
+            return read(fields.get(name, fields.get(other_name)))
 
         return cls(
-            input=told("inputTokens", "input_tokens"),
-            cached=told("cachedInputTokens", "cached_input_tokens"),
-            cache_write=told("cacheWriteInputTokens", "cache_write_input_tokens"),
-            output=told("outputTokens", "output_tokens"),
+            input=number("inputTokens", "input_tokens"),
+            cached=number("cachedInputTokens", "cached_input_tokens"),
+            cache_write=number("cacheWriteInputTokens", "cache_write_input_tokens"),
+            output=number("outputTokens", "output_tokens"),
         )
 
     def since(self, earlier: Tokens) -> Tokens | None:
@@ -270,5 +270,5 @@ def _class_of(status: int) -> str:
 
 def reconnecting(message: str) -> tuple[int, int, str] | None:
     """Parse `Reconnecting... 1/5 (reason)` as attempt, maximum attempts and reason; None for other messages."""
-    found = re.match(_RECONNECTING, message, re.DOTALL)
-    return (int(found[1]), int(found[2]), found[3] or "") if found else None
+    match = re.match(_RECONNECTING, message, re.DOTALL)
+    return (int(match[1]), int(match[2]), match[3] or "") if match else None

@@ -137,8 +137,8 @@ def talk_problem(command: Sequence[str]) -> str:
 def _verdict(command: Sequence[str]) -> Verdict:
     key = _key(command)
     file = _cache_file(command)
-    if known := _known(file, key):
-        return known
+    if cached := _cached(file, key):
+        return cached
     import tempfile  # only if the verdict is not cached
 
     try:
@@ -153,13 +153,13 @@ def _verdict(command: Sequence[str]) -> Verdict:
 
 def may_talk(command: Sequence[str]) -> bool:
     """Whether its runs accept messages, without starting it; true if unknown."""
-    known = _known(_cache_file(command), _key(command))
-    return known is None or not (known.problem or known.one_way)
+    verdict = _cached(_cache_file(command), _key(command))
+    return verdict is None or not (verdict.problem or verdict.one_way)
 
 
-def _known(file: str, key: str) -> Verdict | None:
-    known = read_record(file, Verdict)
-    return known if known and known.key == key else None
+def _cached(file: str, key: str) -> Verdict | None:
+    verdict = read_record(file, Verdict)
+    return verdict if verdict and verdict.key == key else None
 
 
 def _key(command: Sequence[str]) -> str:
@@ -199,8 +199,8 @@ def _generated(command: Sequence[str], directory: str) -> str:
     except OSError as error:
         return f"cannot start it: {error.strerror}"
     if done.returncode:
-        said = done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
-        return f"its app-server does not describe its protocol: {one_line(said, 200)}"
+        last_line = done.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
+        return f"its app-server does not describe its protocol: {one_line(last_line, 200)}"
     return ""
 
 
@@ -208,8 +208,8 @@ def _missing(directory: str, used: Mapping[str, tuple[str, ...]]) -> str:
     """Return the first name that the protocol lacks; empty if all are present."""
     schemas = dict(_schemas(directory, used))
     for name, fields in used.items():
-        known = mapping(schemas.get(name, {}).get("properties"))
-        if lacking := [field for field in fields if field not in known]:
+        properties = mapping(schemas.get(name, {}).get("properties"))
+        if lacking := [field for field in fields if field not in properties]:
             return f"its app-server does not know {name}.{lacking[0]}"
     return ""
 

@@ -21,11 +21,11 @@ class RecordedStream(OneWay):
 
     def __init__(self) -> None:
         self._stream: CodexStream = AppStream()
-        self._is_told = False
+        self._is_chosen = False
 
     def feed(self, line: bytes) -> list[Event]:
-        if not self._is_told and (fields := decode(line)):
-            self._is_told = True
+        if not self._is_chosen and (fields := decode(line)):
+            self._is_chosen = True
             if "type" in fields and "method" not in fields:
                 self._stream = ExecStream()
         return self._stream.feed(line)

@@ -85,8 +85,8 @@ def _decided(request: Request) -> Question:
 
 
 def _permissions(id_: str, params: dict[str, Any]) -> Question:
-    wanted = mapping(params.get("permissions"))
-    files = mapping(wanted.get("fileSystem"))
+    permissions = mapping(params.get("permissions"))
+    files = mapping(permissions.get("fileSystem"))
     entries = [mapping(mapping(entry).get("path")) for entry in items(files.get("entries"))]
     paths = [string(entry.get("path")) or string(entry.get("pattern")) for entry in entries]
     paths += [string(path) for name in ("read", "write") for path in items(files.get(name))]
@@ -94,12 +94,12 @@ def _permissions(id_: str, params: dict[str, Any]) -> Question:
         id=id_,
         kind=RequestKind.PERMISSION,
         title="wants further permissions",
-        text=joined(string(params.get("reason")), shown_json(wanted)),
+        text=joined(string(params.get("reason")), shown_json(permissions)),
         cwd=string(params.get("cwd")),
         paths=tuple(filter(None, paths)),
         tool_call_id=string(params.get("itemId")),
     )
-    return Question(request, denied={"permissions": {}}, allowed={"permissions": wanted, "scope": "turn"})
+    return Question(request, denied={"permissions": {}}, allowed={"permissions": permissions, "scope": "turn"})
 
 
 # --- questions ---
@@ -148,11 +148,13 @@ def _question_field(question: dict[str, Any]) -> Field:
 def _described(question: dict[str, Any]) -> str:
     """Return the descriptions of a question's choices."""
     options = [mapping(option) for option in items(question.get("options"))]
-    said = [f"{string(option.get('label'))}: {about}" for option in options if (about := _about(option))]
-    return "\n".join(said)
+    lines = [
+        f"{string(option.get('label'))}: {description}" for option in options if (description := _description(option))
+    ]
+    return "\n".join(lines)
 
 
-def _about(fields: dict[str, Any]) -> str:
+def _description(fields: dict[str, Any]) -> str:
     return string(fields.get("description"))
 
 

@@ -43,7 +43,7 @@ class CodexStream(AgentStream):
     def item_completed(self, item: dict[str, Any]) -> list[Event]:
         match item.get("type"):
             case "agentMessage":
-                return self._said(string(item.get("text")))
+                return self._message_ended(string(item.get("text")))
             case "reasoning":
                 thinking = thought(item)
                 return [Thinking(text=thinking)] if thinking.strip() else []
@@ -54,7 +54,7 @@ class CodexStream(AgentStream):
             case _:
                 return self._tool_ended(item)
 
-    def _said(self, text: str) -> list[Event]:
+    def _message_ended(self, text: str) -> list[Event]:
         self.writing.clear()
         if not text.strip():
             return []
@@ -72,7 +72,7 @@ class CodexStream(AgentStream):
             self._handed_in(mapping(item.get("arguments")), result.is_error)
         if not _was_denied(item, result.content):
             return [*started, result]
-        self.denied(one_line(call.tool_name, 100), is_told=True)
+        self.denied(one_line(call.tool_name, 100), is_reported=True)
         return [*started, result, *warning(f"{call.tool_name} was denied: {result.content}")]
 
     def _handed_in(self, payload: dict[str, Any], is_error: bool) -> None:
@@ -134,5 +134,5 @@ def warning(text: str) -> list[Event]:
     return [Notice(level=NoticeLevel.WARNING, text=one_line(text, 600))] if text.strip() else []
 
 
-def _was_denied(item: dict[str, Any], said: str) -> bool:
-    return item.get("type") == "mcpToolCall" and item.get("status") == "failed" and _NEEDS_APPROVAL in said
+def _was_denied(item: dict[str, Any], content: str) -> bool:
+    return item.get("type") == "mcpToolCall" and item.get("status") == "failed" and _NEEDS_APPROVAL in content

@@ -62,8 +62,8 @@ class Talk(Struct, frozen=True):
             return self._open_thread(OwnSettings.of_answer(result))
         if "userAgent" not in result and "codexHome" not in result:
             return b""
-        wanted = {"cwd": self._meta.cwd, "includeLayers": True}
-        return encoded({"method": "initialized"}) + request(_CONFIG, "config/read", wanted)
+        params = {"cwd": self._meta.cwd, "includeLayers": True}
+        return encoded({"method": "initialized"}) + request(_CONFIG, "config/read", params)
 
     def warning(self, result: dict[str, Any]) -> str:
         """Return a warning for the user after `config/read`, unless the run already has it."""
@@ -71,9 +71,9 @@ class Talk(Struct, frozen=True):
             return ""
         return READ_ONLY_HERE if OwnSettings.of_answer(result).is_read_only(self._meta.cwd) else ""
 
-    def _open_thread(self, own: OwnSettings) -> bytes:
+    def _open_thread(self, own_settings: OwnSettings) -> bytes:
         """Begin or resume a thread."""
-        params = thread_params(self.start, own)
+        params = thread_params(self.start, own_settings)
         if self.start.session_id:
             resumed = {"threadId": self.start.session_id, "excludeTurns": True, "cwd": self._meta.cwd}
             return request(_THREAD, "thread/resume", resumed | params)
@@ -102,12 +102,15 @@ def request(number: int, method: str, params: dict[str, Any]) -> bytes:
     return encoded({"id": number, "method": method, "params": params})
 
 
-def thread_params(start: Start, own: OwnSettings) -> dict[str, Any]:
+def thread_params(start: Start, own_settings: OwnSettings) -> dict[str, Any]:
     """Return the parameters to begin or resume a thread."""
     meta = start.meta
     permissions = permissions_of(meta.tools)
     params: dict[str, Any] = {
-        "config": {**settings_of(meta, own), **servers_config(meta.tools, own.servers, child_environment(meta))},
+        "config": {
+            **settings_of(meta, own_settings),
+            **servers_config(meta.tools, own_settings.servers, child_environment(meta)),
+        },
     }
     if meta.resolved_model:
         params["model"] = own_name(meta.resolved_model)
@@ -131,7 +134,7 @@ def asks_by_rules(meta: RunMeta) -> bool:
     return bool(asked_tools(meta.permissions))
 
 
-def settings_of(meta: RunMeta, own: OwnSettings) -> dict[str, Any]:
+def settings_of(meta: RunMeta, own_settings: OwnSettings) -> dict[str, Any]:
     """Return Codex settings for this run only, in addition to the user's."""
     config = permissions_of(meta.tools).config
     replaced = meta.prompt_mode == PromptMode.REPLACE and bool(meta.system_prompt_path)
@@ -139,12 +142,12 @@ def settings_of(meta: RunMeta, own: OwnSettings) -> dict[str, Any]:
         config["project_doc_max_bytes"] = 0
     if meta.project_resources is False:
         config["skills"] = {"include_instructions": False}
-    if meta.project_resources is False or not own.has_level(meta.cwd):
-        config |= _untrusted(meta, own)
+    if meta.project_resources is False or not own_settings.has_level(meta.cwd):
+        config |= _untrusted(meta, own_settings)
     return config
 
 
-def _untrusted(meta: RunMeta, own: OwnSettings) -> dict[str, Any]:
+def _untrusted(meta: RunMeta, own_settings: OwnSettings) -> dict[str, Any]:
     """Return settings that keep the project untrusted for this run, and change nothing else.
 
     Given any trust level, Codex may write in the project and asks before each command, unless other settings override
@@ -153,9 +156,9 @@ def _untrusted(meta: RunMeta, own: OwnSettings) -> dict[str, Any]:
     config: dict[str, Any] = {"projects": {path: {"trust_level": "untrusted"} for path in project_paths(meta.cwd)}}
     if permissions_of(meta.tools).sandbox:
         return config
-    if own.is_read_only(meta.cwd):
+    if own_settings.is_read_only(meta.cwd):
         config["sandbox_mode"] = READ_ONLY
-    if not own.has_approval:
+    if not own_settings.has_approval:
         config["approval_policy"] = "on-request"
     return config
 

@@ -106,20 +106,24 @@ class CodexAgent(AsksForModels):
         if slash:
             return provider.lower() == PROVIDER
         name = split_thinking(model)[0]
-        return not name or name.startswith(NAMES) or any(name == told.id for told in self.told(choice).models)
+        return (
+            not name or name.startswith(NAMES) or any(name == listed.id for listed in self.last_listing(choice).models)
+        )
 
     def ask(self, choice: AgentChoice, timeout: float) -> Sequence[Model]:
         return asked_models(choice, timeout)
 
     def catalog(self, choice: AgentChoice, first: Listing) -> Catalog | None:
-        return Catalog((lambda: first, lambda: self.told(choice)), refresh=REFRESH.format(choice.name), bare=PROVIDER)
+        return Catalog(
+            (lambda: first, lambda: self.last_listing(choice)), refresh=REFRESH.format(choice.name), bare=PROVIDER
+        )
 
 
 def _of_trust(choice: AgentChoice, wanted: Wanted) -> tuple[str, ...]:
     if not wanted.cwd or permissions_of(wanted.tools).sandbox:
         return ()
-    own = OwnSettings.of_files(home_in({**os.environ, **choice.env}), wanted.cwd)
-    return (READ_ONLY_HERE,) if own.is_read_only(wanted.cwd) else ()
+    own_settings = OwnSettings.of_files(home_in({**os.environ, **choice.env}), wanted.cwd)
+    return (READ_ONLY_HERE,) if own_settings.is_read_only(wanted.cwd) else ()
 
 
 def _of_resources(wanted: Wanted) -> tuple[str, ...]:
@@ -222,7 +226,7 @@ def asked_models(choice: AgentChoice, timeout: float) -> Sequence[Model]:
             fields = mapping(decode(line))
             if "error" in fields:
                 raise refused(choice, string(mapping(fields["error"]).get("message")) or "it answered with an error")
-            return tuple(_told(mapping(fields.get("result")).get("data"), choice.name))
+            return tuple(_parsed_models(mapping(fields.get("result")).get("data"), choice.name))
     last = answer.stderr.decode("utf-8", "replace").strip().rpartition("\n")[2]
     raise refused(choice, last or f"it ended with exit code {answer.code}")
 
@@ -243,7 +247,7 @@ def _is_answer(line: bytes) -> bool:
     return fields.get("id") == _ASKED and ("result" in fields or "error" in fields)
 
 
-def _told(models: object, source: str) -> Iterator[Model]:
+def _parsed_models(models: object, source: str) -> Iterator[Model]:
     for model in map(mapping, items(models)):
         name = one_line(string(model.get("model")) or string(model.get("id")))
         if name and model.get("hidden") is not True:

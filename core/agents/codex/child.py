@@ -52,8 +52,8 @@ class CodexChild:
 
     def explain(self, meta: RunMeta, stderr: str) -> str:
         """Return its error, or otherwise its last output; log lines are skipped, because successful runs have them."""
-        said, _, _ = re.sub(_COLOURS, "", stderr).partition(_BACKTRACE)
-        lines = [line.strip() for line in said.splitlines() if line.strip() and not re.match(_LOGGED, line)]
+        output, _, _ = re.sub(_COLOURS, "", stderr).partition(_BACKTRACE)
+        lines = [line.strip() for line in output.splitlines() if line.strip() and not re.match(_LOGGED, line)]
         faults = (number for number, line in enumerate(lines) if line.startswith(_FAULT))
         return " ".join(lines[next(faults, -1) :]) or " "
 

@@ -41,15 +41,15 @@ class CodexInteractive:
                     ended = False
                     item = _item(mapping(payload.get("item")))
                     if item["type"] == "userMessage":
-                        said = string(item.get("text"))[:CONTENT_LIMIT]
+                        text = string(item.get("text"))[:CONTENT_LIMIT]
                         events.append(
-                            Message(id=string(item.get("id")), state=MessageState.DELIVERED, text=said, by=by)
+                            Message(id=string(item.get("id")), state=MessageState.DELIVERED, text=text, by=by)
                         )
                     else:
                         events += map(_untimed, stream.item_completed(item))
                 case "token_count":
-                    told = mapping(mapping(payload.get("info")).get("last_token_usage"))
-                    last = Tokens.of(told, stream.figures.tokens)
+                    usage = mapping(mapping(payload.get("info")).get("last_token_usage"))
+                    last = Tokens.of(usage, stream.figures.tokens)
                     events += stream.paid(last) if last != Tokens() or stream.figures.are_wrong else []
                 case "thread_settings_applied":
                     settings = mapping(payload.get("thread_settings"))

@@ -103,15 +103,15 @@ def servers_config(tools: Tools, servers: dict[str, Any], variables: dict[str, s
     contains the server's command or URL, because Codex refuses settings without it if it does not read the project's.
     """
     is_off = permissions_of(tools).servers_off
-    said: dict[str, Any] = {}
+    entries: dict[str, Any] = {}
     for name, server in servers.items():
         fields = mapping(server)
         way = next((way for way in ("command", "url") if fields.get(way)), None)
         if is_off:
-            said[name] = {"enabled": False, **({way: fields[way]} if way else {})}
+            entries[name] = {"enabled": False, **({way: fields[way]} if way else {})}
         elif way == "command":
-            said[name] = {"command": fields["command"], "env": variables}
-    return {"mcp_servers": said} if said else {}
+            entries[name] = {"command": fields["command"], "env": variables}
+    return {"mcp_servers": entries} if entries else {}
 
 
 def _allowed(names: frozenset[str]) -> Permissions:
@@ -222,26 +222,26 @@ class OwnSettings(Struct, frozen=True):
     @classmethod
     def of_files(cls, home: str, cwd: str) -> OwnSettings:
         """Read the files that Codex reads, for use without an app-server."""
-        own: dict[str, Any] = {}
+        merged: dict[str, Any] = {}
         for file in (SYSTEM_SETTINGS, os.path.join(home, _FILE)):
             settings = _read(file)
             for name in ("mcp_servers", "projects"):
-                settings[name] = mapping(own.get(name)) | mapping(settings.get(name))
-            own |= settings
-        servers = mapping(own.get("mcp_servers"))
+                settings[name] = mapping(merged.get(name)) | mapping(settings.get(name))
+            merged |= settings
+        servers = mapping(merged.get("mcp_servers"))
         for directory in _upwards(cwd):
             servers = mapping(_read(os.path.join(directory, ".codex", _FILE)).get("mcp_servers")) | servers
-        return cls._of({**own, "mcp_servers": servers}, mapping(own.get("projects")))
+        return cls._of({**merged, "mcp_servers": servers}, mapping(merged.get("projects")))
 
     @classmethod
     def _of(cls, config: dict[str, Any], projects: dict[str, Any]) -> OwnSettings:
         chosen = mapping(mapping(config.get("profiles")).get(string(config.get("profile"))))  # older than 0.169
-        said = config | {name: value for name, value in chosen.items() if value is not None}
+        effective = config | {name: value for name, value in chosen.items() if value is not None}
         return cls(
             servers=mapping(config.get("mcp_servers")),
             projects=projects,
-            has_sandbox=bool(said.get("sandbox_mode") or said.get("default_permissions")),
-            has_approval=bool(said.get("approval_policy")),
+            has_sandbox=bool(effective.get("sandbox_mode") or effective.get("default_permissions")),
+            has_approval=bool(effective.get("approval_policy")),
         )
 
     def has_level(self, cwd: str) -> bool:
@@ -266,11 +266,11 @@ def project_paths(cwd: str) -> tuple[str, ...]:
 def _main_checkout(root: str) -> Iterator[str]:
     """Yield the main checkout's directory, if `root` is a git worktree."""
     try:
-        said = files.read(os.path.join(root, ".git")).decode("utf-8", "replace")
+        text = files.read(os.path.join(root, ".git")).decode("utf-8", "replace")
     except OSError:
         return
-    if said.startswith("gitdir:"):
-        directory = os.path.normpath(os.path.join(root, said.removeprefix("gitdir:").strip()))
+    if text.startswith("gitdir:"):
+        directory = os.path.normpath(os.path.join(root, text.removeprefix("gitdir:").strip()))
         git, name = os.path.split(os.path.dirname(directory))
         if name == "worktrees" and os.path.basename(git) == ".git":
             yield from dict.fromkeys((os.path.dirname(git), os.path.realpath(os.path.dirname(git))))

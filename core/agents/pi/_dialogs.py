@@ -58,7 +58,9 @@ def asked(fields: dict[str, Any]) -> Question | None:
             return _choice(own_id, "has a question", title, choices, lambda chosen: {"value": chosen})
         case "confirm":
             text = "\n\n".join(filter(None, (title, string(fields.get("message")))))
-            return _choice(own_id, "has a yes/no question", text, (_YES, _NO), lambda said: {"confirmed": said == _YES})
+            return _choice(
+                own_id, "has a yes/no question", text, (_YES, _NO), lambda chosen: {"confirmed": chosen == _YES}
+            )
         case "input":
             return _question(own_id, title, string(fields.get("placeholder")))
         case "editor":
@@ -70,23 +72,25 @@ def asked(fields: dict[str, Any]) -> Question | None:
 def _question(own_id: str, *texts: str) -> Question:
     text = "\n\n".join(filter(None, texts))
     request = Request(id=own_id, kind=RequestKind.QUESTION, title="has a question", text=text)
-    return Question(request, _CLOSED, filled=lambda said: {"value": said})
+    return Question(request, _CLOSED, filled=lambda reply: {"value": reply})
 
 
 def _choice(
     own_id: str, title: str, text: str, choices: tuple[str, ...], answer: Callable[[str], dict[str, Any]]
 ) -> Question:
-    def filled(said: str) -> dict[str, Any] | None:
-        wanted = said.strip().casefold()
-        chosen = next((choice for choice in choices if choice.strip().casefold() == wanted), None)
+    def filled(reply: str) -> dict[str, Any] | None:
+        folded = reply.strip().casefold()
+        chosen = next((choice for choice in choices if choice.strip().casefold() == folded), None)
         return None if chosen is None else answer(chosen)
 
     request = Request(id=own_id, kind=RequestKind.CHOICE, title=title, text=text, choices=choices)
     return Question(request, _CLOSED, filled=filled)
 
 
-def _call(own_id: str, about: str) -> Question:
-    return Question(_permission(own_id, about), denied={"value": DENIED}, allowed={"value": ALLOWED}, explained=denial)
+def _call(own_id: str, call_text: str) -> Question:
+    return Question(
+        _permission(own_id, call_text), denied={"value": DENIED}, allowed={"value": ALLOWED}, explained=denial
+    )
 
 
 def denial(reason: str) -> dict[str, Any]:
@@ -95,14 +99,18 @@ def denial(reason: str) -> dict[str, Any]:
     return {"value": f"{DENIED}: {word}" if word else DENIED}
 
 
-def _permission(own_id: str, about: str) -> Request:
+def _permission(own_id: str, call_text: str) -> Request:
     """Parse the call from `ask.ts`."""
-    call = decode(about.encode("utf-8", "replace")) or {}
+    call = decode(call_text.encode("utf-8", "replace")) or {}
     name, args = string(call.get("tool")), mapping(call.get("args"))
     command = string(args.get("command")) if name == "bash" else ""
-    path, other = string(args.get("path")), string(args.get("file_path"))
-    paths = tuple(filter(None, (path, other))) if path or name not in _LOOKS_INTO else (".", *filter(None, (other,)))
-    path = path or other
+    path, file_path = string(args.get("path")), string(args.get("file_path"))
+    paths = (
+        tuple(filter(None, (path, file_path)))
+        if path or name not in _LOOKS_INTO
+        else (".", *filter(None, (file_path,)))
+    )
+    path = path or file_path
     return Request(
         id=own_id,
         kind=RequestKind.PERMISSION,
@@ -129,11 +137,11 @@ def _diff(name: str, path: str, args: dict[str, Any]) -> str:
 
 def _args(name: str, args: dict[str, Any]) -> str:
     """Return a call's other arguments, one per line."""
-    known = _SHOWN.get(name, ())
+    shown = _SHOWN.get(name, ())
     twice = {"oldText", "newText"} if items(args.get("edits")) else {"edits"}
-    rest = (
+    pairs = (
         (key, value)
         for key, value in args.items()
-        if key not in known or key in twice or not isinstance(value, list if key == "edits" else str)
+        if key not in shown or key in twice or not isinstance(value, list if key == "edits" else str)
     )
-    return "\n".join(f"{key}: {value if isinstance(value, str) else shown_json(value)}" for key, value in rest)
+    return "\n".join(f"{key}: {value if isinstance(value, str) else shown_json(value)}" for key, value in pairs)

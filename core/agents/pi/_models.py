@@ -70,12 +70,12 @@ def pi_list(choice: AgentChoice) -> ModelList:
     return ModelList(cache_file(choice.command), list_key(choice.command), program_key(choice))
 
 
-def told_listing(choice: AgentChoice) -> Listing:
+def last_listing_of(choice: AgentChoice) -> Listing:
     """Return pi's saved list; an outdated one still names models, but is not complete."""
-    known = pi_list(choice)
-    kept = known.kept()
+    saved_list = pi_list(choice)
+    kept = saved_list.kept()
     source = f"the list from {choice.name} --list-models"
-    return Listing(kept.models, own=bool(kept.key), complete=kept.key == known.key, source=source)
+    return Listing(kept.models, own=bool(kept.key), complete=kept.key == saved_list.key, source=source)
 
 
 def cache_file(command: Sequence[str]) -> str:
@@ -121,9 +121,9 @@ def built_in_listing(command: Sequence[str]) -> Listing:
     if not package:
         return Listing()
     scope = os.path.dirname(package)
-    for place in (f"{scope}/pi-ai", f"{package}/node_modules/{os.path.basename(scope)}/pi-ai"):
-        if models := tuple(_of_providers(os.path.join(place, DATA))) or tuple(
-            _generated(os.path.join(place, GENERATED))
+    for directory in (f"{scope}/pi-ai", f"{package}/node_modules/{os.path.basename(scope)}/pi-ai"):
+        if models := tuple(_of_providers(os.path.join(directory, DATA))) or tuple(
+            _generated(os.path.join(directory, GENERATED))
         ):
             return Listing(models, own=True, source="the models that come with pi")
     return Listing()
@@ -150,10 +150,10 @@ def _of_providers(directory: str) -> Iterator[Model]:
 def _generated(path: str) -> Iterator[Model]:
     try:
         with open(path, encoding="utf-8") as file:
-            found = re.findall(_BUILT_IN, file.read(GENERATED_LIMIT))
+            rows = re.findall(_BUILT_IN, file.read(GENERATED_LIMIT))
     except (OSError, UnicodeDecodeError):
         return
-    for name, provider, thinks, *cost in found:
+    for name, provider, thinks, *cost in rows:
         numbers = {name: float(number) for name, number in zip(("input", "output"), cost, strict=True) if number}
         yield Model(provider, name, BUILT_IN, thinks == "true", price=_price(numbers))
 
@@ -164,14 +164,14 @@ def _context(tokens: object) -> int | None:
 
 def _price(cost: object) -> Price | None:
     """Return pi's price; None for zero, which may also mean an unknown price."""
-    given = Price(amount(mapping(cost).get("input")), amount(mapping(cost).get("output")))
-    return given if given.input or given.output else None
+    price = Price(amount(mapping(cost).get("input")), amount(mapping(cost).get("output")))
+    return price if price.input or price.output else None
 
 
 def _without_comments(text: str) -> str:
     """Drop comments and trailing commas, as pi does."""
-    text = re.sub(_JSON_COMMENT, lambda found: found[0] if found[0][0] == '"' else "", text)
-    return re.sub(_TRAILING_COMMA, lambda found: found[1] or found[0], text)
+    text = re.sub(_JSON_COMMENT, lambda match: match[0] if match[0][0] == '"' else "", text)
+    return re.sub(_TRAILING_COMMA, lambda match: match[1] or match[0], text)
 
 
 def asked_models(choice: AgentChoice, timeout: float) -> tuple[Model, ...]:
@@ -184,19 +184,19 @@ def _asked(choice: AgentChoice, timeout: float) -> str:
 
     answer = ask((*choice.command, "--list-models"), timeout=timeout, env={**choice.env, "PI_SKIP_VERSION_CHECK": "1"})
     # The stream with the table depends on the version, and on whether there is a terminal.
-    said = plain(f"{answer.stdout.decode(errors='replace')}\n{answer.stderr.decode(errors='replace')}")
-    if answer.code != 0 or not (_NONE in said or re.search(_HEADER, said)):
-        why = node_problem(choice.command, said) or one_line(said, 400)
+    output = plain(f"{answer.stdout.decode(errors='replace')}\n{answer.stderr.decode(errors='replace')}")
+    if answer.code != 0 or not (_NONE in output or re.search(_HEADER, output)):
+        why = node_problem(choice.command, output) or one_line(output, 400)
         raise refused(choice, why or f"it ended with exit code {answer.code}", "--list-models")
-    return said
+    return output
 
 
-def _table(said: str) -> Iterator[Model]:
-    header = re.search(_HEADER, said)
+def _table(output: str) -> Iterator[Model]:
+    header = re.search(_HEADER, output)
     if header is None:
         return
     titles = header[0].split()
-    for line in said[header.end() :].split("\n"):
+    for line in output[header.end() :].split("\n"):
         cells = line.split()
         if len(cells) == len(titles):
             row = dict(zip(titles, cells, strict=True))
@@ -206,5 +206,5 @@ def _table(said: str) -> Iterator[Model]:
 
 def _tokens(written: str) -> int | None:
     """Parse `128K` or `1.5M`."""
-    found = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,3})?)([KM]?)", written)
-    return round(float(found[1]) * {"": 1, "K": 1000, "M": 1_000_000}[found[2]]) if found else None
+    match = re.fullmatch(r"([0-9]{1,9}(?:\.[0-9]{1,3})?)([KM]?)", written)
+    return round(float(match[1]) * {"": 1, "K": 1000, "M": 1_000_000}[match[2]]) if match else None

@@ -13,7 +13,7 @@ from ..agent import Agent, AgentChoice, Wanted
 from ..login import LOGGED_IN, UNKNOWN, Login, LoginState, read_json
 from ..model_list import ModelList
 from ..program import Runtime, is_since
-from ._models import asked_models, built_in_listing, models_json_listing, pi_list, told_listing
+from ._models import asked_models, built_in_listing, last_listing_of, models_json_listing, pi_list
 from .program import (
     DEFAULT_TOOLS,
     EXCLUDES_SINCE,
@@ -62,7 +62,7 @@ class PiAgent(AsksForModels):
         return found_credentials({**os.environ, **choice.env}) or None  # there may be others in its models.json
 
     def login(self, choice: AgentChoice) -> Login:
-        return pi_login({**os.environ, **choice.env}, models_json_listing(), told_listing(choice))
+        return pi_login({**os.environ, **choice.env}, models_json_listing(), last_listing_of(choice))
 
     def serves(self, choice: AgentChoice, provider: str) -> bool:
         return True
@@ -70,8 +70,8 @@ class PiAgent(AsksForModels):
     def settle(self, choice: AgentChoice, wanted: Wanted) -> tuple[str, ...]:
         if wanted.project_resources is not False or is_since(choice.version, TRUST_SINCE):
             return ()
-        others = "also ignores your own extensions, skills and prompt templates"
-        return (f"project_resources: pi before 0.79 still reads the project's .pi/settings.json, and {others}",)
+        side_effect = "also ignores your own extensions, skills and prompt templates"
+        return (f"project_resources: pi before 0.79 still reads the project's .pi/settings.json, and {side_effect}",)
 
     def fault_of_rule(self, rule: Rule) -> str:
         return ""  # it asks before each tool call
@@ -85,19 +85,19 @@ class PiAgent(AsksForModels):
     def ask(self, choice: AgentChoice, timeout: float) -> Sequence[Model]:
         return asked_models(choice, timeout)
 
-    def told(self, choice: AgentChoice) -> Listing:
-        return told_listing(choice)
+    def last_listing(self, choice: AgentChoice) -> Listing:
+        return last_listing_of(choice)
 
     def listings(self, choice: AgentChoice) -> Iterator[Listing]:
         yield models_json_listing()
-        yield told_listing(choice)
+        yield last_listing_of(choice)
 
     def catalog(self, choice: AgentChoice, first: Listing) -> Catalog | None:
         return Catalog(
             (
                 lambda: first,
                 models_json_listing,
-                lambda: told_listing(choice),
+                lambda: last_listing_of(choice),
                 lambda: built_in_listing(choice.command),
             ),
             refresh=REFRESH.format(choice.name),
@@ -121,14 +121,14 @@ OURS = "subdeck.ts"
 _OUT = Login(LoginState.OUT, hint="run pi, then /login, or set a provider's key")
 
 
-def pi_login(environment: Mapping[str, str], set_up: Listing, told: Listing) -> Login:
-    """Return whether pi has a key or login for any provider; `set_up` is models.json, `told` the saved list."""
+def pi_login(environment: Mapping[str, str], set_up: Listing, saved: Listing) -> Login:
+    """Return whether pi has a key or login for any provider; `set_up` is models.json, `saved` the saved list."""
     if key := next((name for name in sorted(environment) if name.endswith("_API_KEY") and environment[name]), ""):
         return Login(LoginState.IN, key)
     logins = read_json(os.path.join(paths.agent_dir(), "auth.json"))
-    if logins or set_up.models or (told.complete and told.models):
+    if logins or set_up.models or (saved.complete and saved.models):
         return LOGGED_IN
-    if told.complete:
+    if saved.complete:
         return _OUT
     has_others = any(name.endswith("_TOKEN") or name.startswith(_OTHER_KEYS) for name in environment)
     has_extensions = bool(set(files.names(os.path.join(paths.agent_dir(), "extensions"))) - {OURS})

@@ -156,10 +156,10 @@ class PiConversation(PiStream, Conversation):
         if self._begins is not None:
             delivered, self._begins = self._begins, None
         else:
-            said = _text_of(mapping((decode(line) or {}).get("message")))
+            delivered_text = _text_of(mapping((decode(line) or {}).get("message")))
             # A leading slash may name a template, which is replaced by its text.
-            known = (key for key, text in self.outbox.sent.items() if text == said or text.startswith("/"))
-            delivered = next(known, "")
+            sent_ids = (key for key, text in self.outbox.sent.items() if text == delivered_text or text.startswith("/"))
+            delivered = next(sent_ids, "")
         return self.outbox.seen([delivered])
 
     def _agent_started(self, fields: dict[str, Any]) -> list[Event]:
@@ -261,9 +261,9 @@ class PiConversation(PiStream, Conversation):
             case "steer":
                 return self._steered(own_id.removeprefix(_STEER), data.get("disposition"), fault)
             case "get_state" if not fault:
-                return self._state_told(own_id, data)
+                return self._state_received(own_id, data)
             case "clear_queue" if own_id == _QUEUE or (fault and not own_id):
-                return self._queue_told(data, fault)
+                return self._queue_received(data, fault)
             case "abort" if self.stays is not None and self.state is State.RUNNING:
                 self.state, self._announces, self._asks_end = State.IDLE, False, True
                 return []
@@ -300,7 +300,7 @@ class PiConversation(PiStream, Conversation):
             return self.outbox.refused([message_id], one_line(fault, 400))
         return self.outbox.seen([message_id]) if disposition == "handled" else []
 
-    def _state_told(self, own_id: str, data: dict[str, Any]) -> list[Event]:
+    def _state_received(self, own_id: str, data: dict[str, Any]) -> list[Event]:
         self.note(session_id=string(data.get("sessionId")) or self.facts.session_id)
         is_idle = data.get("isStreaming") is not True and data.get("isCompacting") is not True
         if own_id == f"{_UNSAID}{self._asked}" and self.state is State.STARTING and is_idle:
@@ -312,7 +312,7 @@ class PiConversation(PiStream, Conversation):
             return []
         return self._over()
 
-    def _queue_told(self, data: dict[str, Any], fault: str) -> list[Event]:
+    def _queue_received(self, data: dict[str, Any], fault: str) -> list[Event]:
         """Send messages again that were too late for the last turn."""
         if self.state is not State.IDLE or not self._unshown:
             return []

@@ -23,7 +23,7 @@ def read_path(tool: str, path: str, directory: str) -> Reading:
     forms = [plain, UNICODE_BLANKS.sub(" ", path.removeprefix("@"))]
     is_certain = plain == path.removeprefix("@") and not (plain.startswith("~") or plain[:5].lower() == "file:")
     forms += [home_of(form) for form in forms if form == "~" or form.startswith("~/")]
-    forms += [own for form in tuple(forms) for own in of_file_url(form)]
+    forms += [url_path for form in tuple(forms) for url_path in of_file_url(form)]
     reading = read_as(forms, directory, is_certain=is_certain)
     return _with_variants(reading) if tool == "read" else reading
 

@@ -93,16 +93,16 @@ def needed_node(command: Sequence[str]) -> str:
     return ".".join(map(str, version_numbers(string(engines.get("node")))))
 
 
-def node_problem(command: Sequence[str], said: str) -> str:
-    """Return a message if pi ended because its node is too old, or empty; `said` is its stderr.
+def node_problem(command: Sequence[str], output: str) -> str:
+    """Return a message if pi ended because its node is too old, or empty; `output` is its stderr.
 
     node ends the report of an uncaught error with its own version.
     """
-    found = re.search(_NODE, said)
-    needed = needed_node(command) if found else ""
-    if not found or not needed or version_numbers(found[1]) >= version_numbers(needed):
+    match = re.search(_NODE, output)
+    needed = needed_node(command) if match else ""
+    if not match or not needed or version_numbers(match[1]) >= version_numbers(needed):
         return ""
-    return f"pi {pi_version(command) or ''} requires node {needed} or newer, but this is {found[1]}"
+    return f"pi {pi_version(command) or ''} requires node {needed} or newer, but this is {match[1]}"
 
 
 def child_command(meta: RunMeta, run_dir: str) -> Command:

@@ -118,14 +118,14 @@ class _Scan:
         self._has_looked_ahead = False
         self._model: str | None = None
 
-    def of(self, entries: Iterable[Entry]) -> History:
+    def of(self, entries: Iterable[SessionEntry]) -> History:
         for entry in entries:
             self._meet(entry)
             if self._is_over(entry):
                 return self._conversation(len(self._offsets))
         return self._conversation(len(self._offsets) if self._first_kept is None else self._kept_after)
 
-    def _meet(self, entry: Entry) -> None:
+    def _meet(self, entry: SessionEntry) -> None:
         match entry.type:
             case "message" | "custom_message" | "branch_summary":
                 if entry.role != "system":
@@ -144,7 +144,7 @@ class _Scan:
         if self._model is None and (entry.type == "model_change" or entry.role == "assistant"):
             self._model = _model(self._fields(entry))
 
-    def _is_over(self, entry: Entry) -> bool:
+    def _is_over(self, entry: SessionEntry) -> bool:
         if self._first_kept is not None:
             return self._first_kept in (b"", entry.id) or (self._is_full and len(self._offsets) == self._kept_after)
         if self._is_full and not self._has_looked_ahead:
@@ -152,7 +152,7 @@ class _Scan:
             return not has_compaction(self._descriptor, entry.offset)
         return False
 
-    def _take(self, entry: Entry) -> None:
+    def _take(self, entry: SessionEntry) -> None:
         """Keep a message, unless enough turns are kept or an edit removed it."""
         if self._is_full or (self._edits and self._is_edited_away(entry)):
             return
@@ -169,7 +169,7 @@ class _Scan:
         self._offsets.append(entry.offset)
         self._lengths.append(entry.length)
 
-    def _is_edited_away(self, entry: Entry) -> bool:
+    def _is_edited_away(self, entry: SessionEntry) -> bool:
         if entry.id not in self._edits:
             return False
         replacement = self._edits.pop(entry.id)
@@ -177,7 +177,7 @@ class _Scan:
             self._contents[entry.offset] = mapping(replacement).get("content")
         return replacement is None
 
-    def _fields(self, entry: Entry) -> dict[str, Any]:
+    def _fields(self, entry: SessionEntry) -> dict[str, Any]:
         return fields_of(self._descriptor, entry.offset, entry.length) or {}
 
     def _conversation(self, kept: int) -> History:
@@ -201,8 +201,8 @@ class _Scan:
 
 def _model(entry: dict[str, Any]) -> str:
     """Return `provider/id` from a `model_change` or an assistant's message."""
-    said = mapping(entry.get("message")) or entry
-    provider, model = string(said.get("provider")), string(said.get("model") or said.get("modelId"))
+    message = mapping(entry.get("message")) or entry
+    provider, model = string(message.get("provider")), string(message.get("model") or message.get("modelId"))
     return f"{provider}/{model}" if provider and model else model
 
 
@@ -220,7 +220,7 @@ _HEAD = re.compile(
 _COMPACTION = b'"compaction"'
 
 
-class Entry(Struct, frozen=True, gc=False):
+class SessionEntry(Struct, frozen=True, gc=False):
     """The beginning of a line, and the line's location."""
 
     type: str
@@ -252,19 +252,19 @@ class Header(Struct, rename="camel"):
 decode_header = decoder(Header)
 
 
-def branch(descriptor: int, size: int, *, is_tree: bool) -> Iterator[Entry]:
+def branch(descriptor: int, size: int, *, is_tree: bool) -> Iterator[SessionEntry]:
     """Yield the branch's entries, the leaf first; lines that are not entries, such as a torn last one, are skipped."""
-    wanted = b""
+    expected_id = b""
     has_leaf = False
     for line in lines_backward(descriptor, size):
         entry = _entry(descriptor, line)
         if entry is None or entry.type in ("", "session") or (is_tree and not entry.id):
             continue
-        if (has_leaf and is_tree and entry.id != wanted) or (not has_leaf and _is_torn(descriptor, line)):
+        if (has_leaf and is_tree and entry.id != expected_id) or (not has_leaf and _is_torn(descriptor, line)):
             continue
         yield entry
-        has_leaf, wanted = True, entry.parent_id
-        if is_tree and not wanted:
+        has_leaf, expected_id = True, entry.parent_id
+        if is_tree and not expected_id:
             return
 
 
@@ -282,15 +282,15 @@ def fields_of(descriptor: int, offset: int, length: int) -> dict[str, Any] | Non
     return None if length > LINE_LIMIT else decode(os.pread(descriptor, length, offset))
 
 
-def _entry(descriptor: int, line: Line) -> Entry | None:
-    found = _HEAD.match(line.head)
-    if found is None or (found[1] == b"message" and found[4] is None):
+def _entry(descriptor: int, line: Line) -> SessionEntry | None:
+    match = _HEAD.match(line.head)
+    if match is None or (match[1] == b"message" and match[4] is None):
         return _parsed(descriptor, line)
-    kind, own, parent, role = found.groups(b"")
-    return Entry(kind.decode(), own, parent, role.decode(), line.offset, line.length)
+    kind, entry_id, parent, role = match.groups(b"")
+    return SessionEntry(kind.decode(), entry_id, parent, role.decode(), line.offset, line.length)
 
 
-def _parsed(descriptor: int, line: Line) -> Entry | None:
+def _parsed(descriptor: int, line: Line) -> SessionEntry | None:
     if line.length > LINE_LIMIT:
         return None
     data = os.pread(descriptor, line.length, line.offset)
@@ -302,7 +302,9 @@ def _parsed(descriptor: int, line: Line) -> Entry | None:
         except UNDECODABLE:
             return None
     role = header.message.role if header.message else ""
-    return Entry(header.type, header.id.encode(), (header.parent_id or "").encode(), role, line.offset, line.length)
+    return SessionEntry(
+        header.type, header.id.encode(), (header.parent_id or "").encode(), role, line.offset, line.length
+    )
 
 
 def _is_torn(descriptor: int, line: Line) -> bool:

@@ -67,9 +67,9 @@ def kind(line: bytes) -> tuple[str, str] | None:
 
     pi writes keys in a fixed order, so the first bytes suffice; a line with another beginning is parsed.
     """
-    found = _KIND.match(line)
-    if found is not None:
-        return found[1].decode(), (found[2] or b"").decode()
+    match = _KIND.match(line)
+    if match is not None:
+        return match[1].decode(), (match[2] or b"").decode()
     try:
         header = _decode_kind(line)
     except UNDECODABLE:
@@ -246,8 +246,8 @@ class PiStream(AgentStream):
         result = mapping(fields.get("result"))
         is_error = fields.get("isError") is True
         content, truncated = joined_text(result.get("content"), CONTENT_LIMIT)
-        measured, said = self.tool_ended(call_id), whole(fields.get("durationMs"), MOST_MS)
-        duration = measured if said is None else said
+        measured, reported = self.tool_ended(call_id), whole(fields.get("durationMs"), MOST_MS)
+        duration = measured if reported is None else reported
         if tool_name == FINALIZE_TOOL:
             handed = None if is_error else mapping(result.get("details"))
             self.note(handing_over=self.facts.handing_over and not is_error, finalized=handed or self.facts.finalized)
@@ -303,8 +303,8 @@ def _exit_code(result: dict[str, Any], content: str) -> int | None:
     code = mapping(result.get("structuredContent")).get("exit_code")
     if isinstance(code, int) and not isinstance(code, bool) and abs(code) < 2**31:
         return code
-    found = re.search(_EXIT_CODE, content[-200:])
-    return int(found[1]) if found else None
+    match = re.search(_EXIT_CODE, content[-200:])
+    return int(match[1]) if match else None
 
 
 def _because(reason: object) -> str:

@@ -41,11 +41,11 @@ REMOVED = ".removed"
 
 def write_settings(git_dir: str, object_format: str, *, bare: bool, more: Sequence[str] = ()) -> None:
     """Write a repository's settings and directories, without HEAD and objects. Raises OSError."""
-    is_other = object_format != "sha1"
+    has_extension = object_format != "sha1"
     private = "\tsharedRepository = 0600"  # independent of the umask
-    version = f"\trepositoryformatversion = {int(is_other)}"
+    version = f"\trepositoryformatversion = {int(has_extension)}"
     lines = ["[core]", version, f"\tbare = {str(bare).lower()}", private, *more]
-    if is_other:
+    if has_extension:
         lines += ["[extensions]", f"\tobjectFormat = {object_format}"]
     for name in ("objects/info", "objects/pack", "refs/heads", "info"):
         files.make_private_directory(os.path.join(git_dir, name))
@@ -101,7 +101,7 @@ class Cache:
             self.note_use()
             if self.has(carrier):
                 return CodeSaid(has_all=True)
-            parent = next((one for one in piece.parents if self.has(one)), "")
+            parent = next((candidate for candidate in piece.parents if self.has(candidate)), "")
             path = os.path.join(self._incoming, f"{piece.relay}-{carrier}-{parent or _NONE}")
             descriptor = files.open_private(path, os.O_RDWR)
             with open(descriptor, "r+b", buffering=0) as file:
@@ -150,9 +150,9 @@ class Cache:
 
     def _forget_old(self, in_use: set[str]) -> None:
         """Forget old unused snapshots, so that repacking frees space."""
-        place = os.path.join(self.git_dir, CARRIERS)
-        for carrier in files.names(place):
-            path = os.path.join(place, carrier)
+        directory = os.path.join(self.git_dir, CARRIERS)
+        for carrier in files.names(directory):
+            path = os.path.join(directory, carrier)
             if carrier not in in_use and os.stat(path).st_mtime < time.time() - CARRIERS_S:
                 files.remove(path)
 

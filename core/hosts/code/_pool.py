@@ -103,32 +103,34 @@ class Pool:
             if lease is not None and lease.left is not None:
                 return self._slot(lease).tree  # it has finished; the tree may be another run's
             if lease is not None and lease.is_ready:
-                return self._slot(lease).place(lease.code)
+                return self._slot(lease).working_directory(lease.code)
             if not self.cache(code).has(code.carrier):
                 raise SubdeckError("its snapshot is not on the host", where=code.carrier[:12])
             try:
                 lease = lease or self._leased(run_id, code)
-                place = self._slot(lease).ready(lease.code)
+                directory = self._slot(lease).ready(lease.code)
                 self._keep(replace(lease, is_ready=True))
             except BaseException:
                 self._drop(run_id)
                 raise
-            return place
+            return directory
 
     def _leased(self, run_id: str, code: Code) -> Lease:
         """Choose a free tree, preferably one with the same snapshot, and record it. Raises OSError."""
         with self._lock:
-            taken = {one.slot for one in self._leases.values() if one.left is None and _is_beside(one.code, code)}
+            taken = {
+                lease.slot for lease in self._leases.values() if lease.left is None and _is_beside(lease.code, code)
+            }
             numbers = (int(name) for name in files.names(self._slots(code)) if name.isdecimal())
             free = sorted(number for number in numbers if number not in taken)
             same = [number for number in free if self._slot_of(code, number).carrier == code.carrier]
             number = next(iter([*same, *free]), None)
             if number is None:
-                number = next(one for one in range(len(taken) + 1) if one not in taken)
-            lease = Lease(run=run_id, code=code, slot=number)
-            self._write(lease)
-            self._leases[run_id] = lease
-        return lease
+                number = next(candidate for candidate in range(len(taken) + 1) if candidate not in taken)
+            new_lease = Lease(run=run_id, code=code, slot=number)
+            self._write(new_lease)
+            self._leases[run_id] = new_lease
+        return new_lease
 
     def finish(self, run_id: str) -> Lease | None:
         """Find a finished run's changes and free its tree; return None if it has no tree.
@@ -237,5 +239,5 @@ class Pool:
         return self._slot_of(lease.code, lease.slot)
 
 
-def _is_beside(one: Code, other: Code) -> bool:
-    return one.repository == other.repository
+def _is_beside(first: Code, second: Code) -> bool:
+    return first.repository == second.repository

@@ -72,7 +72,7 @@ class Slot:
             self._begin_anew()
             self._reset(code, patterns)
         self._give_repository(code, patterns)
-        return self.place(code)
+        return self.working_directory(code)
 
     def _is_sound(self, patterns: bytes) -> bool:
         """Return whether the tree is this user's, with the index and these sparse directories."""
@@ -134,30 +134,30 @@ class Slot:
 
     def _give_repository(self, code: Code, patterns: bytes) -> None:
         """Create the run's repository: a branch with one commit, and the original files. Raises OSError."""
-        own = os.path.join(self.tree, ".git")
+        git_dir = os.path.join(self.tree, ".git")
         sparse = ("\tsparseCheckout = true", "\tsparseCheckoutCone = true") if patterns else ()
-        write_settings(own, self._cache.object_format, bare=False, more=sparse)
-        files.write_whole(os.path.join(own, "objects/info/alternates"), os.fsencode(self._cache.objects) + b"\n")
+        write_settings(git_dir, self._cache.object_format, bare=False, more=sparse)
+        files.write_whole(os.path.join(git_dir, "objects/info/alternates"), os.fsencode(self._cache.objects) + b"\n")
         if patterns:
-            files.write_whole(os.path.join(own, "info/sparse-checkout"), patterns)
-        files.write_whole(os.path.join(own, "refs/heads", BRANCH), f"{code.carrier}\n".encode())
-        shutil.copy2(self._index, os.path.join(own, "index"))
-        files.write_whole(os.path.join(own, "HEAD"), f"ref: refs/heads/{BRANCH}\n".encode())
+            files.write_whole(os.path.join(git_dir, "info/sparse-checkout"), patterns)
+        files.write_whole(os.path.join(git_dir, "refs/heads", BRANCH), f"{code.carrier}\n".encode())
+        shutil.copy2(self._index, os.path.join(git_dir, "index"))
+        files.write_whole(os.path.join(git_dir, "HEAD"), f"ref: refs/heads/{BRANCH}\n".encode())
 
-    def place(self, code: Code) -> str:
+    def working_directory(self, code: Code) -> str:
         """Return the run's working directory; create it if the snapshot lacks it, as with empty or ignored
         directories.
         """
         if not code.subdirectory:
             return self.tree
         subdirectory = inside(code.subdirectory)
-        place = self.tree
+        directory = self.tree
         for part in subdirectory.split("/"):
-            place = os.path.join(place, part)
-            if os.path.islink(place):
+            directory = os.path.join(directory, part)
+            if os.path.islink(directory):
                 raise SubdeckError("the run's directory is a link out of the snapshot", where=subdirectory)
-        files.make_private_directory(place)
-        return place
+        files.make_private_directory(directory)
+        return directory
 
     def left(self, code: Code, pack: str) -> Left:
         """Find a run's changes, also uncommitted ones; if there are any, write a pack of what the operator lacks.

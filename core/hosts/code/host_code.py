@@ -68,20 +68,20 @@ class HostCode:
         lease = self._pool.finish(run_id)
         if lease is None:
             return Fetched(why="the host does not have its files")
-        left = lease.left
-        if left is None:
+        changes = lease.left
+        if changes is None:
             where = one_line(self._pool.aside(run_id), 500)
             return Fetched(why=f"cannot pack its changes: {lease.why}; they stay on the host, in {where}"[:1000])
-        told = one_line("; ".join(left.skipped), 1000)
-        if not left.tree:
-            return Fetched(tree=lease.code.tree, why=told)
+        skipped = one_line("; ".join(changes.skipped), 1000)
+        if not changes.tree:
+            return Fetched(tree=lease.code.tree, why=skipped)
         try:
             with self._pool.open_pack(run_id) as pack:
                 pack.seek(offset)
                 content = pack.read(PIECE)
         except OSError as error:
             return Fetched(why=f"cannot read its changes: {error.strerror or error}")
-        return Fetched(total=left.size, content=content, tree=left.tree, commit=left.commit, why=told)
+        return Fetched(total=changes.size, content=content, tree=changes.tree, commit=changes.commit, why=skipped)
 
     async def purge(self, unused: float) -> None:
         """Remove old archived trees, and repositories that no run has used for `unused` seconds. Raises OSError."""

@@ -97,15 +97,15 @@ class CodeCarriage:
             raise SubdeckError("its starting files are no longer available", where=run_id)
         async with self._locks.setdefault((host, code.repository), asyncio.Lock()):
             try:
-                said = await self._sent(call, away, code)
-                if said.why and said.size and not said.not_now:
+                reply = await self._sent(call, away, code)
+                if reply.why and reply.size and not reply.not_now:
                     # The part that was already there did not match the rest: send the whole pack again.
-                    said = await self._sent(call, away, code)
+                    reply = await self._sent(call, away, code)
             except BadMessage as error:
                 return one_line(str(error), 300)
-            if said.not_now:
-                raise NoRoom(said.why)
-            return "" if said.has_all else one_line(said.why, 300) or "the host rejected the files"
+            if reply.not_now:
+                raise NoRoom(reply.why)
+            return "" if reply.has_all else one_line(reply.why, 300) or "the host rejected the files"
 
     async def _sent(self, call: Call, away: Away, code: Code) -> CodeSaid:
         """Send what a host lacks of a snapshot, resuming an interrupted transfer; return its last answer.
@@ -119,39 +119,39 @@ class CodeCarriage:
             answer: CodeSaid = decode_answer(Verb.CODE, await call(Verb.CODE, encode(piece)))
             return answer
 
-        said = await ask()
-        if said.has_all or said.why or said.not_now:
-            return said
-        if said.parent and said.parent not in parents:
+        reply = await ask()
+        if reply.has_all or reply.why or reply.not_now:
+            return reply
+        if reply.parent and reply.parent not in parents:
             return CodeSaid(why="the host reports an unrequested snapshot")
-        path, is_new = await self._pack(away, said.parent)
+        path, is_new = await self._pack(away, reply.parent)
         descriptor = files.open_file(path, os.O_RDONLY)
         try:
             total = os.fstat(descriptor).st_size
-            began = offset = 0 if is_new or said.size > total else said.size
+            began = offset = 0 if is_new or reply.size > total else reply.size
             while True:
                 content = os.pread(descriptor, PIECE, offset)
                 end = offset + len(content)
-                said = await ask(offset, content, last=end == total)
-                if said.has_all:
-                    return said
-                if said.why or said.size != end or end == total:
+                reply = await ask(offset, content, last=end == total)
+                if reply.has_all:
+                    return reply
+                if reply.why or reply.size != end or end == total:
                     break
                 offset = end
         finally:
             os.close(descriptor)
         await asyncio.to_thread(files.remove, path)
-        why = said.why or "the host did not accept a part of the files"
-        return CodeSaid(why=why, size=began, not_now=said.not_now)
+        why = reply.why or "the host did not accept a part of the files"
+        return CodeSaid(why=why, size=began, not_now=reply.not_now)
 
     def _parents(self, away: Away) -> tuple[str, ...]:
         """Return the earlier snapshots that still exist here, newest first."""
         git = usable(away.root).git
-        known = [one for one in carriers(self._works, away.common_dir) if one != away.carrier]
-        if not known:
+        commits = [commit for commit in carriers(self._works, away.common_dir) if commit != away.carrier]
+        if not commits:
             return ()
-        said = git.run("cat-file", "--batch-check", input="".join(f"{one}\n" for one in known).encode())
-        there = [line.split() for line in said.decode("ascii", "replace").splitlines()]
+        output = git.run("cat-file", "--batch-check", input="".join(f"{commit}\n" for commit in commits).encode())
+        there = [line.split() for line in output.decode("ascii", "replace").splitlines()]
         return tuple(words[0] for words in there if len(words) == 3 and words[1] == "commit")
 
     async def _pack(self, away: Away, parent: str) -> tuple[str, bool]:
@@ -192,8 +192,8 @@ class CodeCarriage:
         """
         directory = paths.work_dir(self._project, meta.run_id)
         if read_away(directory) is None:
-            known = read_record(directory)
-            return Brought(known.base, known.branch) if known and known.away else Brought()
+            record = read_record(directory)
+            return Brought(record.base, record.branch) if record and record.away else Brought()
         path = os.path.join(directory, "back.pack")
         try:
             fetched = await self._fetched(call, meta.run_id, path)
@@ -230,21 +230,21 @@ class CodeCarriage:
             while True:
                 size = os.fstat(descriptor).st_size
                 answer = await call(Verb.FETCH, encode(FetchPiece(relay=self._relay, run=run_id, offset=size)))
-                said: Fetched = decode_answer(Verb.FETCH, answer)
-                if not (said.tree and said.total):
-                    return said
-                if said.total > remote.MOST:
+                fetched: Fetched = decode_answer(Verb.FETCH, answer)
+                if not (fetched.tree and fetched.total):
+                    return fetched
+                if fetched.total > remote.MOST:
                     file.truncate(0)
-                    raise SubdeckError(f"{said.total:,} bytes exceed the limit", where=run_id)
-                if size > said.total or len(said.content) < min(PIECE, said.total - size):
+                    raise SubdeckError(f"{fetched.total:,} bytes exceed the limit", where=run_id)
+                if size > fetched.total or len(fetched.content) < min(PIECE, fetched.total - size):
                     file.truncate(0)  # its beginning here is of another pack
                     begun += 1
                     if begun > 1 or not size:
                         raise SubdeckError("the host sends less of it than it says that there is", where=run_id)
                     continue
-                _write(file, said.content[: said.total - size], size)
-                if size + len(said.content) >= said.total:
-                    return said
+                _write(file, fetched.content[: fetched.total - size], size)
+                if size + len(fetched.content) >= fetched.total:
+                    return fetched
 
     def settle(self, run_id: str) -> None:
         """Release what was kept for a run that has its result. Blocks while git runs; raises nothing."""

@@ -56,7 +56,7 @@ SECRETS = (Verb.START, Verb.MESSAGE, Verb.CODE, Verb.FETCH)
 """Verbs that carry prompts, variables and files; sent through the scheduler only if the operator allows it."""
 
 
-class _Told(Struct, frozen=True):
+class _Worker(Struct, frozen=True):
     """The scheduler's data about a worker, as used here."""
 
     status: Annotated[str, Meta(max_length=64)] = ""
@@ -173,8 +173,8 @@ class DaskCarrier(Carrier):
         stream: Any = client.scheduler_comm
         while client.status == "running" and not stream.comm.closed():
             async with asyncio.timeout(ANSWER_S):
-                told = await scheduler.identity(n_workers=-1)
-            self._take(fit(told, _Cluster).workers)
+                identity = await scheduler.identity(n_workers=-1)
+            self._take(fit(identity, _Cluster).workers)
             self._fault = ""
             self._settle()
             await asyncio.sleep(LOOK_S)
@@ -204,17 +204,17 @@ class DaskCarrier(Carrier):
                 strangers[address] = "has an unencrypted address; prompts are not sent there"
                 continue
             try:
-                told = fit(fields, _Told)
+                worker = fit(fields, _Worker)
             except UNDECODABLE:
-                told = _Told()
-            if told.subdeck is None:
+                worker = _Worker()
+            if worker.subdeck is None:
                 strangers[address] = NO_SUBDECK
-            elif told.status == "running" and len(links) == MOST_WORKERS:
+            elif worker.status == "running" and len(links) == MOST_WORKERS:
                 strangers[address] = f"is ignored: at most {MOST_WORKERS} workers are used"
-            elif told.status == "running":
-                slots = max(1, int(told.resources.get("subdeck", 1)))
-                labels = {label: count for label, count in told.resources.items() if label != "subdeck"}
-                links[address] = Link(address, told.subdeck.name, slots, labels, self._why_not(address))
+            elif worker.status == "running":
+                slots = max(1, int(worker.resources.get("subdeck", 1)))
+                labels = {label: count for label, count in worker.resources.items() if label != "subdeck"}
+                links[address] = Link(address, worker.subdeck.name, slots, labels, self._why_not(address))
         self._links, self._strangers = links, strangers
         self._indirect = {address: until for address, until in self._indirect.items() if address in links}
 
@@ -317,8 +317,8 @@ def _accept_only_tickets(client: Any) -> None:
     def ignored(**_: object) -> None:
         """Ignore the interval that the scheduler returns for each heartbeat. One heartbeat every 5 s is rare enough."""
 
-    own = {"key-in-memory": done, "task-erred": failed, "adjust-heartbeat-interval": ignored}
-    client._stream_handlers = plain | own
+    replacements = {"key-in-memory": done, "task-erred": failed, "adjust-heartbeat-interval": ignored}
+    client._stream_handlers = plain | replacements
 
 
 def _out_of_way(key: str) -> str:
@@ -332,12 +332,12 @@ def _words(error: BaseException) -> str:
     while cause is not None:
         if isinstance(cause, ssl.SSLError):
             why = one_line(getattr(cause, "verify_message", "") or cause.reason or str(cause), 200)
-            said = (
+            problem = (
                 "a certificate has expired"
                 if "expired" in why.lower()
                 else "the certificates come from different authorities"
             )
-            return f"{said} ({why})"
+            return f"{problem} ({why})"
         cause = cause.__cause__ or cause.__context__
     if isinstance(error, TimeoutError) and not str(error):
         return "it takes too long"
@@ -359,8 +359,8 @@ def make_ticket() -> Callable[[str, str], Any]:
         preload = sys.modules.get("subdeck.core.hosts.dask.preload")
         if preload is None:
             return "no subdeck here"
-        said: str = await preload.hold(relay, run)
-        return said
+        answer: str = await preload.hold(relay, run)
+        return answer
 
     ticket.__annotations__.clear()
     return ticket

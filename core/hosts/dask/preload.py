@@ -67,7 +67,7 @@ async def dask_setup(worker: Any, spool: str, host_name: str) -> None:
     keep_little()
     _serving.append(Serving(agent, asyncio.create_task(agent.run())))
     worker.handlers[HANDLER] = answer
-    worker.startup_information[HANDLER] = _told
+    worker.startup_information[HANDLER] = _entry
 
 
 async def dask_teardown(_: Any) -> None:
@@ -94,7 +94,7 @@ async def hold(relay: str, run: str) -> str:
     return str(await _serving[0].agent.hold(relay, run) if _serving else Said.REFUSED)
 
 
-async def _told(_: Any) -> dict[str, object]:
+async def _entry(_: Any) -> dict[str, object]:
     """Return the host's entry for the scheduler, which relays read."""
     agent = _serving[0].agent
     return {"name": agent.name, "spool": agent.spool_id}

@@ -37,32 +37,32 @@ def try_cluster(count: int, slots: int, *, say: Callable[[str], None], report: C
 
     Raises RunnerUnavailable if one is already running or the scheduler does not start; OSError.
     """
-    if other := effective_hosts.kept_cluster():
-        what = f"a test cluster is already running (process {other.pid})"
+    if cluster := effective_hosts.kept_cluster():
+        what = f"a test cluster is already running (process {cluster.pid})"
         raise RunnerUnavailable(what, where=effective_hosts.try_file(), hint="use it, or stop it with ctrl-C")
-    place = paths.state_file("hosts", "try")
-    keys = os.path.join(place, "keys")
+    directory = paths.state_file("hosts", "try")
+    keys = os.path.join(directory, "keys")
     files.remove_tree(keys)
     certificates = make_keys(keys)
-    spools = [os.path.join(place, f"h{number}") for number in range(1, count + 1)]
+    spools = [os.path.join(directory, f"h{number}") for number in range(1, count + 1)]
     address = f"tls://127.0.0.1:{_free_port()}"
     try:
         with Keeper(report) as keeper:
-            keeper.add(scheduler_program(address, certificates, os.path.join(place, "scheduler")))
+            keeper.add(scheduler_program(address, certificates, os.path.join(directory, "scheduler")))
             if _comes_up(keeper, address, certificates):
                 return
             for spool in spools:
                 name = os.path.basename(spool)
                 keeper.add(Host(address, certificates, slots, spool, name=name, listen="127.0.0.1").program)
-            own = os.getpid()
+            pid = os.getpid()
             effective_hosts.publish(
                 TryCluster(
                     scheduler=address,
                     ca=certificates.ca,
                     cert=certificates.cert,
                     key=certificates.key,
-                    pid=own,
-                    started=processes.start_time(own) or 0,
+                    pid=pid,
+                    started=processes.start_time(pid) or 0,
                     boot_id=processes.boot_id(),
                 )
             )

@@ -99,8 +99,8 @@ class Orphans:
         if result is None:
             return  # it has just been launched
         is_late = files.is_there(os.path.join(run_dir, paths.LATE_RESULT))
-        is_own = result.written_by in _WRITERS_HERE
-        meta = artifacts.read_meta(run_dir, certain=True) if is_own and not is_late else None
+        was_written_here = result.written_by in _WRITERS_HERE
+        meta = artifacts.read_meta(run_dir, certain=True) if was_written_here and not is_late else None
         if meta is None:
             self.acknowledge(host, run_id)
             return

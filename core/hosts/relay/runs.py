@@ -16,7 +16,7 @@ from ...budget.ledger import RunBook
 from ...run import artifacts
 from ...run.artifacts import GIVEN_UP_BY, RunnerFacts
 from ...run.events import EventTail, UsageReported
-from ...run.inbox import BEGINNING, Entry, EntryKind, Inbox
+from ...run.inbox import BEGINNING, EntryKind, Inbox, InboxEntry
 from ...run.model import STATUS_OF, LogCaps, RunMeta, RunnerKind, RunReason, RunResult, Undelivered
 from ...run.outcome import stopped
 from ...run.placement import Permit, Place, give_permit, read_permit, read_place, write_place
@@ -85,9 +85,9 @@ class RemoteRun:
         self.stop_sent = b""
         """The stop request that its host has received."""
         self.inbox = Inbox(self.run_dir)
-        self.unsent: dict[str, Entry] = {}
+        self.unsent: dict[str, InboxEntry] = {}
         """Messages and replies not yet sent to its host, by id, in order."""
-        self._refused: dict[str, tuple[Entry, str]] = {}
+        self._refused: dict[str, tuple[InboxEntry, str]] = {}
         """Entries that its host rejected, and why; they stay in the inbox until the run finishes."""
         self._ledger = _LedgerWriter(project, meta)
         self._alerts = RemoteAlerts(project, meta)
@@ -233,7 +233,7 @@ class RemoteRun:
         """Return the total bytes of later attempts' prompts if the file is one; otherwise 0."""
         if name in GROWING or name in AT_END:
             return 0
-        return sum(size for other, size in self._sizes.items() if other not in GROWING and other not in AT_END)
+        return sum(size for file, size in self._sizes.items() if file not in GROWING and file not in AT_END)
 
     def ring(self, content: bytes | None = None) -> None:
         """Wake the followers of the run; `content` is its record in `active/`."""
@@ -291,8 +291,10 @@ class RemoteRun:
         self._settle_files()
         self._ledger.settle()
         if not self.is_abandoned and not self._publish(result):
-            own = artifacts.read_result(self.run_dir, certain=True)
-            self.is_abandoned = own is not None and own.written_by == GIVEN_UP_BY and result.written_by != RELAY
+            existing = artifacts.read_result(self.run_dir, certain=True)
+            self.is_abandoned = (
+                existing is not None and existing.written_by == GIVEN_UP_BY and result.written_by != RELAY
+            )
         if self.is_abandoned:
             artifacts.write_late_result(self.run_dir, result)
         else:

@@ -61,7 +61,7 @@ class KnownHosts:
     def __init__(self, note: Callable[[str], None]) -> None:
         """`note` receives problems with their file, in words."""
         self._note = note
-        self._known: dict[str, KnownHost] = {}
+        self._entries: dict[str, KnownHost] = {}
         self._settled: dict[str, tuple[str, str, Set[str], str]] = {}
         """The last report of each address, and the name settled for it."""
 
@@ -75,26 +75,32 @@ class KnownHosts:
         if settled and settled[:3] == (spool, name, present):
             return settled[3]
         self._read()
-        others = {other: known for other, known in self._known.items() if other != address and other in present}
-        for other, known in others.items():
-            if known.spool == spool:
-                whose = known.name or plain_address(other)
+        other_hosts = {
+            other_address: entry
+            for other_address, entry in self._entries.items()
+            if other_address != address and other_address in present
+        }
+        for other_address, entry in other_hosts.items():
+            if entry.spool == spool:
+                whose = entry.name or plain_address(other_address)
                 raise SpoolTaken(
-                    f"it says that it has the spool of {whose}, which {plain_address(other)} was first to have"
+                    f"it says that it has the spool of {whose}, which {plain_address(other_address)} was first to have"
                 )
-        is_free = all(known.name != name for known in others.values())
+        is_free = all(entry.name != name for entry in other_hosts.values())
         self._keep(address, KnownHost(spool, name if is_free else None))
         settled_name = name if is_free else NO_NAME
         self._settled[address] = (spool, name, present, settled_name)
         return settled_name
 
     def _keep(self, address: str, host: KnownHost) -> None:
-        if self._known.get(address) == host:
+        if self._entries.get(address) == host:
             return
-        others = {other: known for other, known in self._known.items() if known.spool != host.spool}
-        self._known = {**others, address: host}
+        other_hosts = {
+            other_address: entry for other_address, entry in self._entries.items() if entry.spool != host.spool
+        }
+        self._entries = {**other_hosts, address: host}
         try:
-            files.write_state(known_hosts_file(), msgspec.json.encode(self._known))
+            files.write_state(known_hosts_file(), msgspec.json.encode(self._entries))
         except OSError as error:
             self._note(f"which spool a host has cannot be noted: {error}")
 
@@ -104,7 +110,7 @@ class KnownHosts:
         def report(error: Exception) -> None:
             self._note(f"which spools hosts have had cannot be read: {error}")
 
-        self._known = read_record(known_hosts_file(), dict[str, KnownHost], self._known, report=report)
+        self._entries = read_record(known_hosts_file(), dict[str, KnownHost], self._entries, report=report)
 
 
 def plain_address(address: str) -> str:

@@ -178,8 +178,8 @@ class Transfers:
         """Return the commit of a local directory; empty outside git or if git fails."""
         head = self._heads.get(cwd)
         if head is None or time.monotonic() - head[1] > HEAD_S:
-            found = await asyncio.to_thread(repository.find, cwd)
-            head = self._heads[cwd] = ((found and found.head) or "", time.monotonic())
+            checkout = await asyncio.to_thread(repository.find, cwd)
+            head = self._heads[cwd] = ((checkout and checkout.head) or "", time.monotonic())
         return head[0]
 
     async def _send_code(self, host: Host, run: RemoteRun) -> RunResult | None:

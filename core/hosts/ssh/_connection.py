@@ -115,9 +115,9 @@ class Connection:
         if message.word != HELLO:
             raise BadFrame("no hello")
         try:
-            said = decoded(message.content, _AnyHello)
-            if said.protocol != PROTOCOL:
-                raise OtherProtocol(said.protocol, said.subdeck)
+            hello = decoded(message.content, _AnyHello)
+            if hello.protocol != PROTOCOL:
+                raise OtherProtocol(hello.protocol, hello.subdeck)
             return decoded(message.content, kind)
         except BadMessage as error:
             raise BadFrame(str(error)) from error

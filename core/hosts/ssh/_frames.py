@@ -130,8 +130,8 @@ class Outgoing:
 
     def take(self) -> Frame:
         """Return the next frame to send; there must be one."""
-        number, word, rest = self._waiting.popleft()
-        piece, rest = rest[:PIECE], rest[PIECE:]
-        if rest:
-            self._waiting.append((number, word, rest))
-        return Frame(number, word, bytes(piece), not rest)
+        number, word, unsent = self._waiting.popleft()
+        piece, unsent = unsent[:PIECE], unsent[PIECE:]
+        if unsent:
+            self._waiting.append((number, word, unsent))
+        return Frame(number, word, bytes(piece), not unsent)

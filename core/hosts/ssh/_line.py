@@ -86,15 +86,15 @@ class HostLine:
             )
         except OSError as error:
             return f"cannot start ssh: {error.strerror}"
-        said = bytearray()
-        stderr = asyncio.create_task(_keep_end(process, said))
+        output = bytearray()
+        stderr = asyncio.create_task(_keep_end(process, output))
         try:
             fault = await self._converse(process)
         finally:
             code = await _end(process)
             await asyncio.wait((stderr,), timeout=ENDING_S)
             stderr.cancel()
-        return fault or why_ended(self.host, code, bytes(said))
+        return fault or why_ended(self.host, code, bytes(output))
 
     async def _converse(self, process: Process) -> str:
         """Return why this side ended the connection; empty if the other side did."""
@@ -151,12 +151,12 @@ class HostLine:
             self._changed()
 
 
-async def _keep_end(process: Process, said: bytearray) -> None:
+async def _keep_end(process: Process, output: bytearray) -> None:
     """Keep the last stderr output of ssh and the agent."""
     assert process.stderr  # noqa: S101 - it is a pipe
     while block := await process.stderr.read(4096):
-        said += block
-        del said[:-MOST_STDERR]
+        output += block
+        del output[:-MOST_STDERR]
 
 
 async def _end(process: Process) -> int:
@@ -222,15 +222,15 @@ _TOO_OLD = ('unknown command "hosts"', 'no command is called "hosts"', "No such 
 def why_ended(host: str, code: int, stderr: bytes) -> str:
     """Return why a connection failed or ended."""
     lines = [one_line(line, _MOST) for line in stderr.decode("utf-8", "replace").splitlines()]
-    said = [line for line in lines if line]
+    error_lines = [line for line in lines if line]
     if code == OWN_FAILURE:
-        return _of_ssh(host, said[-1] if said else "")
+        return _of_ssh(host, error_lines[-1] if error_lines else "")
     if code == NOT_FOUND:
         return f"{host}: subdeck is not installed there, or not on the PATH of ssh commands (ssh {host} subdeck)"
-    if any(known in line for line in said for known in _TOO_OLD):
+    if any(text in line for line in error_lines for text in _TOO_OLD):
         return f"{host}: subdeck is too old there to serve as a host; install the same version on both machines"
-    if said:
-        return _of_agent(host, said)
+    if error_lines:
+        return _of_agent(host, error_lines)
     return f"{host}: its subdeck process ended" + (f" with exit code {code}" if code else "")
 
 

@@ -16,18 +16,18 @@ _CREDENTIALS = struct.Struct("3i")
 def listening(root: str) -> socket.socket:
     """Listen in a spool whose lock this process holds; remove an earlier agent's socket. Raises OSError."""
     files.remove(os.path.join(root, SOCKET))
-    found = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     directory = files.open_directory(root)
     try:
-        os.fchmod(found.fileno(), 0o600)  # sets the file's mode on Linux; umask would affect all threads
-        found.bind(_address(directory))
-        found.listen(32)
+        os.fchmod(listener.fileno(), 0o600)  # sets the file's mode on Linux; umask would affect all threads
+        listener.bind(_address(directory))
+        listener.listen(32)
     except BaseException:
-        found.close()
+        listener.close()
         raise
     finally:
         os.close(directory)
-    return found
+    return listener
 
 
 def connected(root: str) -> socket.socket | None:
@@ -39,21 +39,21 @@ def connected(root: str) -> socket.socket | None:
         directory = files.open_directory(root)
     except FileNotFoundError:
         return None
-    found = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        found.setblocking(False)  # otherwise it would wait for a stopped agent
-        found.connect(_address(directory))
-        found.setblocking(True)
-        _check_peer(found)
+        connection.setblocking(False)  # otherwise it would wait for a stopped agent
+        connection.connect(_address(directory))
+        connection.setblocking(True)
+        _check_peer(connection)
     except (FileNotFoundError, ConnectionError):
-        found.close()
+        connection.close()
         return None
     except BaseException:
-        found.close()
+        connection.close()
         raise
     finally:
         os.close(directory)
-    return found
+    return connection
 
 
 def is_own(connection: socket.socket) -> bool:

@@ -34,7 +34,7 @@ class SshCarrier(Carrier):
             while True:
                 await self._news.wait()
                 self._news.clear()
-                self._place()
+                self._settle()
         finally:
             tasks = (*lines, *(task for _, _, task in self._tickets.values()))
             for task in tasks:
@@ -65,7 +65,7 @@ class SshCarrier(Carrier):
             raise OutOfReach(f"{key} is not in hosts.ssh")
         return line
 
-    def _place(self) -> None:
+    def _settle(self) -> None:
         """Withdraw tickets that are no longer wanted, and request missing ones."""
         for run, (_, key, task) in list(self._tickets.items()):
             wish = self._wishes.get(run)
@@ -106,7 +106,7 @@ def choose(wish: Wish, links: Mapping[str, Link], held: Iterable[tuple[Wish, str
     free = {
         key: link.slots - sum(host == key for _, host in held)
         for key, link in links.items()
-        if wish.host in ("", key) and _has_all(wish, link, [other for other, host in held if host == key])
+        if wish.host in ("", key) and _has_all(wish, link, [held_wish for held_wish, host in held if host == key])
     }
     best = max(free, key=lambda key: free[key], default=None)
     return best if best is not None and free[best] > 0 else None
@@ -114,6 +114,6 @@ def choose(wish: Wish, links: Mapping[str, Link], held: Iterable[tuple[Wish, str
 
 def _has_all(wish: Wish, link: Link, held: list[Wish]) -> bool:
     return all(
-        link.labels.get(label, 0.0) - sum(other.needs.get(label, 0.0) for other in held) >= amount
+        link.labels.get(label, 0.0) - sum(held_wish.needs.get(label, 0.0) for held_wish in held) >= amount
         for label, amount in wish.needs.items()
     )

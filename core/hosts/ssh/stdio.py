@@ -63,9 +63,9 @@ def _pass_in(stdin: int, agent: socket.socket) -> None:
 
 
 def _write(descriptor: int, content: bytes) -> None:
-    rest = memoryview(content)
-    while rest:
-        rest = rest[os.write(descriptor, rest) :]
+    unwritten = memoryview(content)
+    while unwritten:
+        unwritten = unwritten[os.write(descriptor, unwritten) :]
 
 
 def _agent(root: str, slots: int, labels: Mapping[str, float]) -> socket.socket:
@@ -118,9 +118,9 @@ def _start(root: str, slots: int, labels: Mapping[str, float]) -> str:
             )
     finally:
         os.close(writing)
-    with open(descriptor, "rb") as said:
-        ready, _, _ = select.select([said], [], [], START_S)
-        return said.read(4000).decode("utf-8", "replace") if ready else f"it does not listen after {START_S:g} s"
+    with open(descriptor, "rb") as pipe:
+        ready, _, _ = select.select([pipe], [], [], START_S)
+        return pipe.read(4000).decode("utf-8", "replace") if ready else f"it does not listen after {START_S:g} s"
 
 
 def _version_line(agent: socket.socket) -> bytes:

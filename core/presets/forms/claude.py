@@ -64,9 +64,11 @@ class ClaudeForm:
         )
 
     def marks(self, fields: Fields) -> bool:
-        own = {"disallowedTools", "permissionMode", "mcpServers", "maxTurns", "omitClaudeMd"}
+        own_keys = {"disallowedTools", "permissionMode", "mcpServers", "maxTurns", "omitClaudeMd"}
         tools = fields.pairs.get("tools")
-        return bool(own & fields.pairs.keys()) or (isinstance(tools, Text) and bool(re.match(r"[A-Z*]", tools.value)))
+        return bool(own_keys & fields.pairs.keys()) or (
+            isinstance(tools, Text) and bool(re.match(r"[A-Z*]", tools.value))
+        )
 
 
 def _tools(file: AgentFile) -> tuple[tuple[str, ...] | None, tuple[str, ...] | None]:

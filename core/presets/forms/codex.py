@@ -135,8 +135,8 @@ def _fields(text: str) -> Fields:
 
 def _line(key: str, text: str) -> int:
     """Return the line of an outermost key; 1 if not found."""
-    found = re.search(rf"(?m)^[ \t]*\[*[ \t]*[\"']?{re.escape(key)}[\"']?[ \t]*[=.\]]", text)
-    return text.count("\n", 0, found.start()) + 1 if found else 1
+    match = re.search(rf"(?m)^[ \t]*\[*[ \t]*[\"']?{re.escape(key)}[\"']?[ \t]*[=.\]]", text)
+    return text.count("\n", 0, match.start()) + 1 if match else 1
 
 
 def _node(value: Any, line: int) -> Node:

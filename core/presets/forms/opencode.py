@@ -99,8 +99,8 @@ def _tools(file: AgentFile) -> tuple[tuple[str, ...] | None, tuple[str, ...] | N
     if not lists:
         return None, tuple(dict.fromkeys(name for names in _TOOLS.values() for name in names if name in denied)) or None
     first, *others = lists
-    left = (name for name in first if name not in denied and all(name in other for other in others))
-    return file.names("tools", left), None
+    allowed = (name for name in first if name not in denied and all(name in other for other in others))
+    return file.names("tools", allowed), None
 
 
 def _rules(file: AgentFile, key: str) -> _Rules:

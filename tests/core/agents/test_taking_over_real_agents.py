@@ -17,14 +17,14 @@ from tests.real.lab import Lab
 from tests.real.model_server import said
 from tests.waiting import wait_until
 
-from ..conversed import standing
+from ..conversed import current
 
 pytestmark = [pytest.mark.agents, pytest.mark.processes]
 
 
 def waits(engine: Engine, run: RunSnapshot) -> list[object]:
     """Wait until a run was returned. Return the timeline since it was opened."""
-    wait_until(lambda: standing(engine, run).is_waiting, "the question how it goes on")
+    wait_until(lambda: current(engine, run).is_waiting, "the question how it goes on")
     events = events_of(engine, run)
     begin = next(number for number, event in enumerate(events) if isinstance(event, TakenOver))
     return list(filter(None, map(_told, events[begin:])))
@@ -52,7 +52,7 @@ def test_claude(claude: Lab, home: Path) -> None:
     projects = {str(claude.project): {"hasTrustDialogAccepted": True, "hasCompletedProjectOnboarding": True}}
     (home / ".claude.json").write_text(json.dumps({**known, "projects": projects}))
     run = claude.start("Wait a while.")
-    wait_until(lambda: standing(claude.engine, run).usage.tool_uses, "the tool to run")
+    wait_until(lambda: current(claude.engine, run).usage.tool_uses, "the tool to run")
     with Terminal("by-hand", claude.engine.take_over(run.run_id), claude.project) as terminal:
         terminal.until_shown("Wait a while.")
         # scripted only now, because the agent may have sent one more request before it ended
@@ -77,7 +77,7 @@ def test_codex(codex: Lab) -> None:
     codex.script(codex.shell("echo begun; sleep 300"))
     run = codex.start("Wait a while.")
     engine = codex.engine
-    wait_until(lambda: standing(engine, run).usage.tool_uses, "the tool to run")
+    wait_until(lambda: current(engine, run).usage.tool_uses, "the tool to run")
     with Terminal("by-hand", engine.take_over(run.run_id), codex.project) as terminal:
         terminal.until_shown("Wait a while.")
         codex.script(codex.shell("echo seen", "Let me look."), *[said("Two.")] * 3)

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from subdeck.core import paths
 from subdeck.core.budget import ledger
 from subdeck.core.budget.allowance import Level, Spent, budget_of, reserve
-from subdeck.core.budget.ledger import DayBook, Entry, RunBook, append, day_file, local_day
+from subdeck.core.budget.ledger import DayBook, LedgerEntry, RunBook, append, day_file, local_day
 from subdeck.core.config.settings import Settings
 from subdeck.core.engine import Engine
 from subdeck.core.errors import BudgetExceeded, LaunchError, UsageError
@@ -49,13 +49,13 @@ def test_the_last_whole_line_of_each_run_counts(
     before = os.environ.get("XDG_STATE_HOME")
     os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))
     try:
-        book, expected = DayBook(DAY), dict[str, Entry]()
+        book, expected = DayBook(DAY), dict[str, LedgerEntry]()
         append(DAY, [])
         for run, amount, over in lines:
             if data.draw(st.booleans()):
                 with open(day_file(DAY), "ab") as file:
                     file.write(b'{"run":"a","spe')
-            entry = Entry(run, "/p", spent=amount / 2, reserved=amount, over=over)
+            entry = LedgerEntry(run, "/p", spent=amount / 2, reserved=amount, over=over)
             append(DAY, [entry])
             expected[run] = entry
             if data.draw(st.booleans()):
@@ -101,7 +101,7 @@ def test_many_launchers_at_once(project_dir: Path) -> None:
 
 def test_a_reservation_of_no_run_holds_nothing(project_dir: Path) -> None:
     """A reservation is released if its launcher was killed before the run existed."""
-    old = Entry(paths.new_run_id(), str(project_dir), "2026-01-01T00:00:00Z", reserved=1.0)
+    old = LedgerEntry(paths.new_run_id(), str(project_dir), "2026-01-01T00:00:00Z", reserved=1.0)
     append(local_day(), [old])
     reserve(str(project_dir), [make_meta(limits=Limits(budget=1.0))], Settings(day_budget=1.0), over_budget=False)
 
@@ -133,7 +133,7 @@ def test_a_launcher_that_lives_holds_what_it_reserved(project_dir: Path) -> None
     """A launcher that is alive, or whose state is unknown here, keeps its reservation."""
     launcher, settings = ledger.this_launcher(), Settings(day_budget=1.0)
     for holder in (launcher, replace(launcher, pid=1, place="elsewhere"), None):
-        entry = Entry(paths.new_run_id(), str(project_dir), paths.now_iso(), reserved=1.0, launcher=holder)
+        entry = LedgerEntry(paths.new_run_id(), str(project_dir), paths.now_iso(), reserved=1.0, launcher=holder)
         append(local_day(), [entry])
         with pytest.raises(BudgetExceeded):
             reserve(str(project_dir), [make_meta(limits=Limits(budget=1.0))], settings, over_budget=False)
@@ -223,7 +223,7 @@ def test_a_project_lowers_its_own(project_dir: Path) -> None:
     own.parent.mkdir(parents=True, exist_ok=True)
     own.write_text("project_budget: 0.4\n")
     engine = Engine.open(str(project_dir))
-    append(local_day(), [Entry(paths.new_run_id(), "/elsewhere", spent=2.0)])
+    append(local_day(), [LedgerEntry(paths.new_run_id(), "/elsewhere", spent=2.0)])
     run_to_end(engine, "answer a")
     with pytest.raises(BudgetExceeded, match="project's budget"):
         engine.launch([request("answer b")], background=True)
@@ -246,11 +246,11 @@ def test_the_words(spent: float, unpriced: int, words: str, level: Level) -> Non
 def test_a_look_without_news_adds_nothing_up(project_dir: Path) -> None:
     """Repeated reads give the same object until the file or the settings change."""
     engine = open_engine(project_dir, day_budget=1.0)
-    append(local_day(), [Entry("r", str(project_dir), spent=0.25)])
-    before = engine.standing()
-    assert engine.standing() is before
-    append(local_day(), [Entry("r", str(project_dir), spent=0.5)])
-    assert (now := engine.standing()) and "today $0.50 of $1.00" == now.words
+    append(local_day(), [LedgerEntry("r", str(project_dir), spent=0.25)])
+    before = engine.limited_spending()
+    assert engine.limited_spending() is before
+    append(local_day(), [LedgerEntry("r", str(project_dir), spent=0.5)])
+    assert (now := engine.limited_spending()) and "today $0.50 of $1.00" == now.words
     os.replace(day_file(local_day()), f"{day_file(local_day())}.old")
-    append(local_day(), [Entry("r", str(project_dir), spent=0.75)])
-    assert (now := engine.standing()) and "today $0.75 of $1.00" == now.words
+    append(local_day(), [LedgerEntry("r", str(project_dir), spent=0.75)])
+    assert (now := engine.limited_spending()) and "today $0.75 of $1.00" == now.words

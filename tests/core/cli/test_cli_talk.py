@@ -9,7 +9,7 @@ import pytest
 from subdeck.core.engine import Engine
 from subdeck.core.paths import Project
 from subdeck.core.run.events import Decision, Event, Interrupted, Message
-from subdeck.core.run.inbox import Entry, EntryKind
+from subdeck.core.run.inbox import EntryKind, InboxEntry
 from subdeck.core.run.model import MessageState, RunReason, Verdict
 
 from tests.core.command_line import start, subdeck
@@ -27,7 +27,7 @@ def project(project_dir: Path) -> Project:
     return open_engine(project_dir).project
 
 
-def deliver(entry: Entry) -> Iterable[Event]:
+def deliver(entry: InboxEntry) -> Iterable[Event]:
     """An agent that gets every message."""
     yield Message(id=entry.id, state=MessageState.ACCEPTED, text=entry.text, by=entry.by)
     yield Message(id=entry.id, state=MessageState.DELIVERED, by=entry.by)
@@ -150,7 +150,7 @@ def test_status_says_who_waits(project: Project, project_dir: Path) -> None:
 def test_a_reply_says_whether_it_counted(project: Project, project_dir: Path) -> None:
     """Allow, allow for the run, deny with a reason, reply: each is confirmed, and a second reply is refused."""
 
-    def decide(entry: Entry) -> Iterable[Event]:
+    def decide(entry: InboxEntry) -> Iterable[Event]:
         assert entry.verdict
         yield Decision(request=entry.request, verdict=entry.verdict, by=entry.by, text=entry.text, message=entry.id)
 
@@ -164,7 +164,7 @@ def test_a_reply_says_whether_it_counted(project: Project, project_dir: Path) ->
             1,
         ):
             run.write(permission(number))
-            seen: list[Entry] = []
+            seen: list[InboxEntry] = []
             with answering(run, lambda entry, seen=seen: [seen.append(entry)][1:] or decide(entry)):
                 done = subdeck("reply", run.short_id, *words, cwd=project_dir)
             assert (0, f"{run.short_id} q{number} {said}\n") == (done.code, done.out)

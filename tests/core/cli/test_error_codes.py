@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from subdeck.core import errors
 from subdeck.core.error_codes import CODES, EXIT_CODES
-from subdeck.core.git.program import Answer, failure
+from subdeck.core.git.program import GitResult, failure
 from subdeck.core.models.catalog import Catalog, Listing, read_literal
 
 from tests.core.command_line import SUBDECK, run_dirs, subdeck, write_preset
@@ -168,7 +168,7 @@ def unlaunchable(world: World) -> str:
 
 
 def of_git(said: str) -> Callable[[World], str]:
-    return lambda _: failure(("status",), Answer(128, b"", said), "/shop").code
+    return lambda _: failure(("status",), GitResult(128, b"", said), "/shop").code
 
 
 def of_system(error: Exception) -> Callable[[World], str]:

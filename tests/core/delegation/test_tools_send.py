@@ -11,7 +11,7 @@ from subdeck.core.delegation import call as calls
 from subdeck.core.engine import Engine
 from subdeck.core.mcp._results import brief
 from subdeck.core.run.events import Event, Interrupted, Message
-from subdeck.core.run.inbox import Entry, EntryKind
+from subdeck.core.run.inbox import EntryKind, InboxEntry
 from subdeck.core.run.model import LaunchedBy, MessageState
 
 from tests.core.delegation.delegating import SESSION, call, parent_engine
@@ -30,7 +30,7 @@ def send(engine: Engine, run_id: str, message: str = "", **more: Any) -> Any:
     return call(engine, "background_agent_send", {"runId": run_id, "message": message, **more})
 
 
-def deliver(entry: Entry) -> Iterable[Event]:
+def deliver(entry: InboxEntry) -> Iterable[Event]:
     if entry.kind == EntryKind.INTERRUPT:
         yield Interrupted(by=entry.by, message=entry.id)
     else:

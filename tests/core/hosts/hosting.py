@@ -27,7 +27,7 @@ from subdeck.core.hosts.protocol import (
     decode_answer,
     encode,
 )
-from subdeck.core.run.inbox import Entry
+from subdeck.core.run.inbox import InboxEntry
 from subdeck.core.run.model import RunMeta, RunResult, StopRequest
 
 from tests.factories import GRACE, make_meta, write_settings
@@ -133,7 +133,7 @@ class Asking:
     async def hold(self, run_id: str) -> Answer:
         return await self.ask(Verb.HOLD, Hold(self.relay, run_id))
 
-    async def say(self, run_id: str, entry: Entry) -> Answer:
+    async def say(self, run_id: str, entry: InboxEntry) -> Answer:
         return await self.ask(Verb.MESSAGE, Message(self.relay, run_id, msgspec.json.encode(entry)))
 
     def run_dir(self, run_id: str) -> Path:

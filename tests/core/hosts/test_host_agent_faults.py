@@ -18,7 +18,7 @@ from subdeck.core.errors import LaunchError
 from subdeck.core.hosts import _arrival
 from subdeck.core.hosts.protocol import Answer, Said
 from subdeck.core.run import artifacts
-from subdeck.core.run.inbox import Entry, EntryKind
+from subdeck.core.run.inbox import EntryKind, InboxEntry
 from subdeck.core.run.model import Limits
 from subdeck.core.system import files
 
@@ -169,15 +169,15 @@ async def test_a_message_arrives_once(tmp_path: Path) -> None:
         relay = Asking(agent)
         meta = host_meta(agent="offline", agent_kind="offline", agent_command=("x",), talk=True)
         run_id = await relay.begin("What is here?", meta=meta)
-        entry = Entry(id="0123456789ab", kind=EntryKind.MESSAGE, by="operator", text="And what else?")
+        entry = InboxEntry(id="0123456789ab", kind=EntryKind.MESSAGE, by="operator", text="And what else?")
         answers = {(await relay.say(run_id, entry)).said for _ in range(3)}
         assert answers <= {Said.TOLD, Said.REFUSED}
         await relay.pull_end(run_id)
         told = [line for line in relay.text(run_id, paths.EVENTS).splitlines() if entry.id in line]
         states = [msgspec.json.decode(line)["state"] for line in told]
         assert len(states) == len(set(states)), states
-        assert Said.REFUSED == (await relay.say(run_id, Entry(id="../../../x", kind="message"))).said
-        take_over = Entry(id="0123456789ac", kind=EntryKind.TAKE_OVER)
+        assert Said.REFUSED == (await relay.say(run_id, InboxEntry(id="../../../x", kind="message"))).said
+        take_over = InboxEntry(id="0123456789ac", kind=EntryKind.TAKE_OVER)
         assert Said.REFUSED == (await relay.say(run_id, take_over)).said
 
 

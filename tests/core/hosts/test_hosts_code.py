@@ -424,7 +424,7 @@ async def test_a_host_without_room_for_the_files(machines: Machines, monkeypatch
     (meta,) = machines.launch()
 
     def full(*_: object) -> None:
-        raise GitError("unpack-objects failed", said="fatal: write error: No space left on device")
+        raise GitError("unpack-objects failed", stderr="fatal: write error: No space left on device")
 
     with monkeypatch.context() as patch:
         patch.setattr(Intake, "read", full)

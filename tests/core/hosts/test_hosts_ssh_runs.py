@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from subdeck.core import paths
 from subdeck.core.engine import Engine
-from subdeck.core.run.describe import standing
+from subdeck.core.run.describe import status_line
 from subdeck.core.run.placement import Place, PlaceState, read_place
 from subdeck.core.run.snapshot import RunSnapshot
 from subdeck.core.runners.hosts import RELAY, see_to_relay
@@ -166,7 +166,7 @@ def test_a_run_for_a_host_that_is_not_there_says_why(engine: Engine, world: Path
             fault = f"{name}: subdeck is not installed there".encode()
             wait_until(lambda fault=fault: fault in files.content(engine.project.hosts_file), f"the fault of {name}")
         why = "queued · h1: subdeck is not installed there"
-        wait_until(lambda: standing(seen(engine, run)).startswith(why), "the reason")
+        wait_until(lambda: status_line(seen(engine, run)).startswith(why), "the reason")
         engine.stop([run.run_id])
         assert "stopped" == result_of(engine, wait_for_end(engine, run.run_id)).reason
 

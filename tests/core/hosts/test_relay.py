@@ -12,7 +12,7 @@ from subdeck.core.errors import RunBusy
 from subdeck.core.hosts.protocol import Verb
 from subdeck.core.hosts.relay.journal import Journal
 from subdeck.core.hosts.relay.relay import Relay
-from subdeck.core.run.describe import standing
+from subdeck.core.run.describe import status_line
 from subdeck.core.run.events import Message, decode_event
 from subdeck.core.run.inbox import EntryKind, put
 from subdeck.core.run.model import MessageState, Verdict
@@ -59,10 +59,12 @@ async def test_what_waits_says_for_what(project_dir: Path, tmp_path: Path) -> No
         await there.see(first, is_running, "the first one to run")
         second, third = await there.start("answer 2"), await there.start("answer 3")
         needy = await there.start("answer 4", needs={"gpu": 1})
-        seen = await there.see(third, lambda run: standing(run) == "queued · waiting for a host (1 ahead)", "its turn")
+        seen = await there.see(
+            third, lambda run: status_line(run) == "queued · waiting for a host (1 ahead)", "its turn"
+        )
         assert not seen.place or not seen.place.passed_over
         seen = await there.see(needy, lambda run: run.place and run.place.why, "what it lacks")
-        assert "queued · no host has gpu" == standing(seen)
+        assert "queued · no host has gpu" == status_line(seen)
         there.engine.stop((first, second, third, needy))
         for run_id, message in (
             (second, "stopped by the user before it was sent to a host"),
@@ -129,7 +131,7 @@ async def test_a_host_out_of_reach(project_dir: Path, tmp_path: Path) -> None:
         await there.see(run_id, is_running, "the run to run")
         there.carrier.cut = {"h1"}
         seen = await there.see(run_id, lambda run: run.is_out_of_reach, "nobody to vouch")
-        assert "h1 not seen since " in standing(seen)
+        assert "h1 not seen since " in status_line(seen)
         await until(lambda: not there.hosts["hosts"][0].get("inReach"), "the list of hosts to say so")
         (tmp_path / "go").touch()
         there.carrier.cut = set()
@@ -146,7 +148,7 @@ async def test_a_stop_reaches_a_host_that_comes_back(project_dir: Path, tmp_path
         await there.see(run_id, lambda run: run.is_out_of_reach, "nobody to vouch")
         assert (run_id,) == there.engine.stop((run_id,))
         seen = await there.see(run_id, lambda run: run.stop_waits, "the wish to be waiting")
-        assert "stops when h1 is back" in standing(seen)
+        assert "stops when h1 is back" in status_line(seen)
         there.engine.stop((run_id,), force=True)
         there.carrier.cut = set()
         assert "killed" == (await there.end(run_id)).reason

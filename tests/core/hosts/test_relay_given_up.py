@@ -12,7 +12,7 @@ from subdeck.core.engine import Engine
 from subdeck.core.errors import RunBusy, SubdeckError
 from subdeck.core.project.abandoned import give_up
 from subdeck.core.project.liveness import Proof, reconcile
-from subdeck.core.run.describe import standing
+from subdeck.core.run.describe import status_line
 from subdeck.core.run.model import RunResult
 from subdeck.core.system import files
 
@@ -49,7 +49,7 @@ async def test_a_run_out_of_reach_is_given_up(project_dir: Path, tmp_path: Path)
         await until(late.exists, "the end that the host tells")
         assert "killed" == msgspec.json.decode(late.read_bytes(), type=RunResult).reason
         assert "lost" == (await there.end(run_id)).reason
-        assert "finished later on h1: aborted" in standing(await there.see(run_id, lambda run: run.end, "its end"))
+        assert "finished later on h1: aborted" in status_line(await there.see(run_id, lambda run: run.end, "its end"))
         await until(lambda: there.on_host(run_id, agent).parent.name == "done", "the word that all of it is here")
         there.assert_mirrored(run_id, agent)
 

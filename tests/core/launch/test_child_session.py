@@ -96,7 +96,7 @@ def test_the_newest_run_of_a_session_counts(project_dir: Path) -> None:
         meta = make_meta(run_id, preset="scout", child_session_id="s1", session_path=path, created_at=created_at)
         make_finished(project, meta)
         Path(path).touch()
-    found = own_session(project, wanted="s1", preset="scout", cwd=os.getcwd())
+    found = own_session(project, session_id="s1", preset="scout", cwd=os.getcwd())
 
     assert ChildSession("s1", source=f"{project.run_dir('20261121-000000-000000')}/child-session.jsonl") == found
 

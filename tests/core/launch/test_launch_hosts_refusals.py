@@ -176,7 +176,9 @@ def test_conversation_that_an_agent_keeps(engine: Engine) -> None:
         ),
     )
     with pytest.raises(UsageError, match="on the host of run"):
-        own_session(engine.project, wanted="far", preset="scout", cwd=there.cwd, agent=Keeper("claude", Naming.GIVEN))
+        own_session(
+            engine.project, session_id="far", preset="scout", cwd=there.cwd, agent=Keeper("claude", Naming.GIVEN)
+        )
 
 
 def test_attach_to_a_run_on_a_host(engine: Engine) -> None:

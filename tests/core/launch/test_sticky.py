@@ -217,7 +217,7 @@ def test_a_preset_of_any_name_has_a_safe_file(engine: Engine, project_dir: Path,
 def test_names_that_look_alike_do_not_share(home: Path, tmp_path: Path) -> None:
     """Different names that lose the same characters in a file name stay apart, path separators included."""
     names = ["a b", "a/b", "a\\b", "a-b", "../a b", "y" * 61, "y" * 62]
-    files = [sticky_session(wanted=None, preset=name, cwd=str(tmp_path)).shared or "" for name in names]
+    files = [sticky_session(session_id=None, preset=name, cwd=str(tmp_path)).shared or "" for name in names]
 
     assert len(names) == len({os.path.basename(path).rpartition("_")[0] for path in files})
     assert 1 == len({os.path.dirname(path) for path in files})
@@ -237,7 +237,7 @@ def test_sticky_finalizes_in_one_session(engine: Engine, project_dir: Path) -> N
 
 def test_two_launches_that_choose_at_once(engine: Engine, project_dir: Path, shared: Path) -> None:
     """If several launches find no conversation at once, one begins it and the others continue it."""
-    before = [sticky_session(wanted=None, preset="scout", cwd=str(project_dir)) for _ in range(3)]
+    before = [sticky_session(session_id=None, preset="scout", cwd=str(project_dir)) for _ in range(3)]
     assert (3, True) == (len({session.id for session in before}), all(session.is_new for session in before))
     turn = wait_until(lambda: begun_turn(shared), "a turn")
     chosen: list[str] = []
@@ -282,7 +282,7 @@ def test_an_empty_session_in_use_is_left(project_dir: Path, shared: Path) -> Non
     os.close(begun_turn(shared))
     path = shared / "scout_11111111-mine.jsonl"
     path.touch()
-    session = sticky_session(wanted=None, preset="scout", cwd=str(project_dir))
+    session = sticky_session(session_id=None, preset="scout", cwd=str(project_dir))
     user = os.open(f"{path}.lock", os.O_RDWR | os.O_CREAT)
     fcntl.flock(user, fcntl.LOCK_EX)
     assert "11111111-mine" == begin_sticky(session, preset="scout", cwd=str(project_dir)).id

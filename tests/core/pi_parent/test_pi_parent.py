@@ -65,13 +65,13 @@ def test_files_of_an_earlier_version_are_replaced(here: Installation) -> None:
     """Files with the mark of 0.1 are known as subdeck's: installing replaces them, and uninstalling removes them."""
     for again in (here.install, here.uninstall):
         here.install()
-        for place in here.places:
+        for place in here.files:
             path = Path(place.path)
             text = path.read_text().replace("by `subdeck connect pi`", "by `subdeck pi install`")
             path.write_text(text.replace("`subdeck disconnect pi` takes", "`subdeck pi uninstall` takes"))
-        assert {State.OUTDATED} == {place.state for place in here.places}
+        assert {State.OUTDATED} == {place.state for place in here.files}
         again()
-        assert {place.state for place in here.places} <= {State.CURRENT, State.ABSENT}
+        assert {place.state for place in here.files} <= {State.CURRENT, State.ABSENT}
 
 
 @pytest.mark.processes

@@ -26,7 +26,7 @@ from subdeck.core.launch.preview import check_preset
 from subdeck.core.paths import Project
 from subdeck.core.presets.catalog import PresetCatalog, discover, tiers
 from subdeck.core.presets.file import Preset
-from subdeck.core.presets.sources import DEEPEST, FORMS, MOST_DIRECTORIES, form_of, preset_places
+from subdeck.core.presets.sources import DEEPEST, FORMS, MOST_DIRECTORIES, form_of, preset_directories
 from subdeck.core.presets.trash import delete_preset, restore_preset
 from subdeck.core.presets.write import duplicate
 from subdeck.core.project.follower import watch
@@ -196,7 +196,9 @@ def test_a_checkout_with_very_many_directories(project: Project, agents: Path) -
     for number in range(150):
         (agents / f"{number:03}").mkdir()
     (agents / "000" / "1" / "2" / "3" / "4").mkdir(parents=True)
-    (place,) = (place for place in preset_places(workspace(project, PresetDir(str(agents), "claude"))) if place.form)
+    (place,) = (
+        place for place in preset_directories(workspace(project, PresetDir(str(agents), "claude"))) if place.form
+    )
 
     assert MOST_DIRECTORIES == len(place.directories())
     for number in range(1, 150):
@@ -291,7 +293,7 @@ def test_the_directories_are_watched(project: Project, agents: Path) -> None:
     """A new or changed file is reported at once, even in a directory created later."""
     here = workspace(project, PresetDir(str(agents), "claude"))
     stop = threading.Event()
-    places = partial(preset_places, here)
+    places = partial(preset_directories, here)
     changes = watch(project, lambda: tuple(path for place in places() for path in place.directories()), stop)
 
     def look_for(news: bool) -> None:

@@ -12,7 +12,7 @@ from subdeck.core.launch.plan import plan_all
 from subdeck.core.paths import Project
 from subdeck.core.presets.catalog import discover
 from subdeck.core.presets.file import Preset, read_preset
-from subdeck.core.presets.sources import BUNDLED, preset_places
+from subdeck.core.presets.sources import BUNDLED, preset_directories
 from subdeck.core.presets.write import bundled_presets, copy_bundled, needs_model
 from subdeck.core.run.model import PresetSource
 from subdeck.core.spec.request import RunRequest
@@ -33,7 +33,9 @@ def explore() -> Preset:
 def test_off_by_default(project: Project) -> None:
     """By default no bundled preset is listed."""
     assert () == discover(Workspace(project, project.root, Settings())).presets
-    assert BUNDLED not in {place.directory for place in preset_places(Workspace(project, project.root, Settings()))}
+    assert BUNDLED not in {
+        preset_dir.directory for preset_dir in preset_directories(Workspace(project, project.root, Settings()))
+    }
 
 
 def test_an_error_knows_what_is_off(project: Project) -> None:
@@ -52,7 +54,7 @@ def test_on_by_a_setting(project: Project) -> None:
     catalog = discover(Workspace(project, project.root, ON))
 
     assert [("Explore", PresetSource.BUNDLED)] == [(preset.name, preset.source) for preset in catalog.presets]
-    assert ((), BUNDLED) == (catalog.problems, catalog.places[-1])
+    assert ((), BUNDLED) == (catalog.problems, catalog.directories[-1])
 
 
 def test_an_unset_role_names_both_ways_out(project: Project) -> None:

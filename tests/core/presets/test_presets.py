@@ -10,7 +10,7 @@ from subdeck.core.config.workspace import Workspace
 from subdeck.core.errors import PresetError
 from subdeck.core.paths import Project
 from subdeck.core.presets.catalog import PresetCatalog, discover
-from subdeck.core.presets.sources import Place, preset_places
+from subdeck.core.presets.sources import PresetDirectory, preset_directories
 from subdeck.core.run.model import PresetSource
 
 
@@ -78,7 +78,7 @@ def test_the_nearer_preset_wins(project: Project, own_presets: Path, global_pres
         "c": (PresetSource.DIR, "second"),
         "d": (PresetSource.GLOBAL, "global"),
     } == found(presets)
-    assert (str(own_presets), str(first), str(second), str(global_presets)) == presets.places
+    assert (str(own_presets), str(first), str(second), str(global_presets)) == presets.directories
 
 
 def test_no_directory_at_all(project: Project, global_presets: Path) -> None:
@@ -86,7 +86,7 @@ def test_no_directory_at_all(project: Project, global_presets: Path) -> None:
     presets = catalog(project)
 
     assert ((), ()) == (presets.presets, presets.problems)
-    assert (project.home, str(global_presets)) == presets.places
+    assert (project.home, str(global_presets)) == presets.directories
 
 
 def test_the_nearest_ancestor_of_the_launchers_directory(project: Project, own_presets: Path) -> None:
@@ -107,7 +107,10 @@ def test_a_directory_without_presets_hides_nothing(project: Project, own_presets
     write(outer, "a.md", "outer")
     (own_presets / "runs").mkdir()
 
-    assert Place(PresetSource.PROJECT, str(outer)) == preset_places(Workspace(project, project.root, Settings()))[0]
+    assert (
+        PresetDirectory(PresetSource.PROJECT, str(outer))
+        == preset_directories(Workspace(project, project.root, Settings()))[0]
+    )
 
 
 def test_home_and_above_are_no_project(home: Path) -> None:
@@ -117,7 +120,10 @@ def test_home_and_above_are_no_project(home: Path) -> None:
     inside.mkdir(parents=True)
     project = Project(str(inside))
 
-    assert Place(PresetSource.PROJECT, project.home) == preset_places(Workspace(project, str(inside), Settings()))[0]
+    assert (
+        PresetDirectory(PresetSource.PROJECT, project.home)
+        == preset_directories(Workspace(project, str(inside), Settings()))[0]
+    )
     assert () == catalog(project).presets
 
 
@@ -128,9 +134,9 @@ def test_a_directory_named_twice_is_read_once(project: Project, own_presets: Pat
     presets = catalog(project, settings=Settings(preset_dirs=(str(own_presets), str(tmp_path / "link"))))
 
     workspace = Workspace(project, project.root, Settings(preset_dirs=(str(own_presets),)))
-    assert [PresetSource.PROJECT, PresetSource.GLOBAL] == [place.source for place in preset_places(workspace)]
+    assert [PresetSource.PROJECT, PresetSource.GLOBAL] == [place.source for place in preset_directories(workspace)]
     assert {"one": (PresetSource.PROJECT, "d")} == found(presets)
-    assert 2 == len(presets.places)
+    assert 2 == len(presets.directories)
 
 
 def test_links_do_not_matter(

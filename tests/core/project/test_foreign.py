@@ -24,7 +24,7 @@ from subdeck.core.project.liveness import Proof, reconcile
 from subdeck.core.project.registry import Registry, count
 from subdeck.core.project.session import SessionFile
 from subdeck.core.run import describe, second_copy
-from subdeck.core.run.artifacts import RunnerFacts, TmuxPlace
+from subdeck.core.run.artifacts import RunnerFacts, TmuxPane
 from subdeck.core.run.events import Event, RunStarted, encode_event
 from subdeck.core.system import processes
 from subdeck.core.work import deletion
@@ -268,7 +268,7 @@ def test_a_run_that_became_foreign_since_it_was_read(engine: Engine) -> None:
 
 def test_it_is_not_attached_to(engine: Engine) -> None:
     """The pane that an untrusted run names is not searched."""
-    place = TmuxPlace("default", "main", "editor", "%0")
+    place = TmuxPane("default", "main", "editor", "%0")
     directory = open_run(engine, runner=facts(kind="tmux", tmux=place))
     unmark(directory)
     with pytest.raises(SubdeckError, match="is not trusted"):

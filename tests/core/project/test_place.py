@@ -119,13 +119,13 @@ def seen(engine: Engine, run_id: str) -> RunSnapshot:
 )
 def test_words(status: str, fields: dict[str, Any], words: str) -> None:
     """A run on another machine has the same words for state and host everywhere."""
-    assert words == describe.standing(make_snapshot(remote(), status, **fields))
+    assert words == describe.status_line(make_snapshot(remote(), status, **fields))
 
 
 def test_words_of_a_host_that_was_asked_for() -> None:
     """A run for one host waits for that host, even if others are free."""
     run = make_snapshot(remote(host="h07"), "queued", waits_for=WaitsFor.HOST, ahead=2)
-    assert describe.standing(run) == "queued · waiting for h07 (2 ahead)"
+    assert describe.status_line(run) == "queued · waiting for h07 (2 ahead)"
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,11 @@ def test_parents_are_told_the_host() -> None:
 def test_run_of_this_machine_has_no_whereabouts() -> None:
     """The words for a local run have no host, even if another machine holds it."""
     held = make_snapshot(make_meta(), "running", elsewhere=True)
-    assert ["", "running", "◇ running"] == [describe.whereabouts(held), describe.standing(held), describe.state(held)]
+    assert ["", "running", "◇ running"] == [
+        describe.whereabouts(held),
+        describe.status_line(held),
+        describe.state(held),
+    ]
 
 
 def test_foreign_text_of_a_place_is_made_plain() -> None:
@@ -177,7 +181,7 @@ def test_foreign_text_of_a_place_is_made_plain() -> None:
     hostile = Place(PlaceState.WAITS, why="no\x1b[2J\nhost" + "x" * 5000)
     named = make_snapshot(remote(), "running", place=Place(PlaceState.PLACED, host="h\x1b]0;x\x07" + "7" * 5000))
     run = make_snapshot(remote(), "queued", waits_for=waits.waits_for, place=hostile)
-    for words in (describe.whereabouts(run), describe.standing(named), describe.doing(run)):
+    for words in (describe.whereabouts(run), describe.status_line(named), describe.doing(run)):
         assert words.isprintable()
         assert len(words) < 300
 
@@ -206,8 +210,8 @@ def test_vouched_for_or_out_of_reach(engine: Engine) -> None:
     os.close(lock)
     alone = seen(engine, run_id)
     assert [("running · h07", False), ("unknown", True)] == [
-        (describe.standing(vouched), vouched.elsewhere),
-        (describe.standing(alone).partition(" · ")[0], alone.elsewhere),
+        (describe.status_line(vouched), vouched.elsewhere),
+        (describe.status_line(alone).partition(" · ")[0], alone.elsewhere),
     ]
     assert not os.path.exists(f"{engine.project.run_dir(run_id)}/{paths.RESULT}")
 
@@ -274,11 +278,11 @@ def test_runs_of_hosts_are_moved_and_held(engine: Engine) -> None:
     document = output(engine, "queue", three, "--up", "--hold", "--json").document
     assert {one: 0, three: 1, two: 2, here.run_id: 0} == {run["runId"]: run["ahead"] for run in document["runs"]}
     assert [True] * 4 == [run["held"] for run in document["runs"]]
-    assert describe.standing(seen(engine, three)) == "queued · queue paused (1 ahead)"
+    assert describe.status_line(seen(engine, three)) == "queued · queue paused (1 ahead)"
     assert 0 == engine.move_in_queue(here.run_id, 1)
     assert [one, three, two] == [run_id for run_id in read_state(engine.project.slots).order if run_id != here.run_id]
     engine.hold_queue(False)
-    assert describe.standing(seen(engine, three)) == "queued · waiting for a host (1 ahead)"
+    assert describe.status_line(seen(engine, three)) == "queued · waiting for a host (1 ahead)"
     write_place(engine.project.run_dir(one), Place(PlaceState.WAITS, why="no host has gpu", passed_over=True))
     assert [0, 0, 1] == [ahead_of(seen(engine, run_id)) for run_id in (one, three, two)]
     write_place(engine.project.run_dir(one), ON_H07)
@@ -292,7 +296,7 @@ def test_broken_place(engine: Engine) -> None:
     """A run with a damaged place is shown without one."""
     run_id, lock = remote_run(engine, ON_H07, started=True)
     Path(engine.project.run_dir(run_id), paths.PLACE).write_bytes(b'{"state": 3')
-    assert describe.standing(seen(engine, run_id)) == "running"
+    assert describe.status_line(seen(engine, run_id)) == "running"
     os.close(lock)
 
 
@@ -311,7 +315,7 @@ def test_finished_elsewhere(engine: Engine) -> None:
     meta = make_finished(engine.project, remote())
     write_place(engine.project.run_dir(meta.run_id), ON_H07)
     run = seen(engine, meta.run_id)
-    assert ("completed · h07", "h07") == (describe.standing(run), run.host)
+    assert ("completed · h07", "h07") == (describe.status_line(run), run.host)
     assert " · on h07" in explain(run, Evidence(), datetime.now(UTC))
 
 
@@ -328,7 +332,7 @@ def test_late_result(engine: Engine) -> None:
     run = registry.get(meta.run_id)
     assert run
     assert ("failed · finished later on h07: completed", frozenset[str]()) == (
-        describe.standing(run),
+        describe.status_line(run),
         registry.lost_on_hosts,
     )
     assert describe.doing(run).startswith("finished later on h07: completed · lost")

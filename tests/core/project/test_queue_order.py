@@ -30,7 +30,7 @@ def engine(project_dir: Path) -> Engine:
     return open_engine(project_dir, max_running=1)
 
 
-def standing(engine: Engine, run_id: str) -> RunSnapshot:
+def current(engine: Engine, run_id: str) -> RunSnapshot:
     (run,) = engine.snapshots((run_id,))
     return run
 
@@ -46,7 +46,7 @@ def in_queue(engine: Engine, count: int, project_dir: Path) -> tuple[str, list[s
 
 
 def waits(engine: Engine, run_id: str) -> bool:
-    state = standing(engine, run_id).state
+    state = current(engine, run_id).state
     return isinstance(state, Queued) and state.waits_for is not None
 
 
@@ -58,7 +58,7 @@ def ahead(engine: Engine, run_ids: list[str]) -> list[int]:
 def started_in_order(engine: Engine, run_ids: list[str]) -> list[str]:
     for run_id in run_ids:
         wait_for_end(engine, run_id)
-    return sorted(run_ids, key=lambda run_id: standing(engine, run_id).started_at or "")
+    return sorted(run_ids, key=lambda run_id: current(engine, run_id).started_at or "")
 
 
 def test_run_that_was_moved_goes_first(engine: Engine, project_dir: Path) -> None:
@@ -102,7 +102,7 @@ def test_held_queue_starts_nothing_until_it_is_released(engine: Engine, project_
     wait_for_end(engine, first)
     late = start(engine, "answer ok").run_id
     wait_until(lambda: waits(engine, late), "the new run to wait")
-    run = standing(engine, one)
+    run = current(engine, one)
     assert ("queue paused, next", RunStatus.QUEUED) == (describe.doing(run), run.status)
     engine.hold_queue(False)
     assert not engine.is_queue_held()
@@ -162,7 +162,7 @@ def test_held_run_can_be_stopped(project_dir: Path) -> None:
     one, two = (start(engine, "answer ok").run_id for _ in range(2))
     engine.stop((one,))
     assert RunStatus.ABORTED == wait_for_end(engine, one).status
-    assert describe.is_held(standing(engine, two))
+    assert describe.is_held(current(engine, two))
     engine.hold_queue(False)
     assert RunStatus.COMPLETED == wait_for_end(engine, two).status
 

@@ -10,7 +10,7 @@ from subdeck.core import paths
 from subdeck.core.errors import LaunchError
 from subdeck.core.paths import Project
 from subdeck.core.run import artifacts
-from subdeck.core.run.artifacts import ActivityRecord, RunnerFacts, TmuxPlace
+from subdeck.core.run.artifacts import ActivityRecord, RunnerFacts, TmuxPane
 from subdeck.core.run.model import Group, Limits, StopRequest, Tools
 
 from tests.factories import make_meta, make_result, make_run, write_runner
@@ -61,7 +61,7 @@ def test_unknown_fields_are_accepted(project: Project) -> None:
 def test_small_records_round_trip(tmp_path: Path) -> None:
     """A stop request and runner facts are read back unchanged."""
     wish = StopRequest(by="app", force=True, at="now", reason="cancelled")
-    facts = RunnerFacts("tmux", "h", "b", "n", 7, 8, tmux=TmuxPlace("deck", "s", "w", "%1"))
+    facts = RunnerFacts("tmux", "h", "b", "n", 7, 8, tmux=TmuxPane("deck", "s", "w", "%1"))
     artifacts.write_stop(str(tmp_path), wish)
     write_runner(str(tmp_path), facts)
     assert (wish, facts) == (artifacts.read_stop(str(tmp_path)), artifacts.read_runner(str(tmp_path)))

@@ -328,7 +328,7 @@ def test_model_catalogs(place: Path, content: bytes) -> None:
         cache = Path(_models.cache_file(("pi",)))
         cache.parent.mkdir(parents=True, exist_ok=True)
         cache.write_bytes(content)
-        _models.told_listing(AgentChoice("pi", ("pi",), (), True))
+        _models.last_listing_of(AgentChoice("pi", ("pi",), (), True))
     finally:
         os.environ.pop("PI_CODING_AGENT_DIR")
         if before is not None:

@@ -61,7 +61,7 @@ def test_a_second_denial() -> None:
     denials.denied("bash ls")
     denials.saw(AssistantText(text="Then otherwise."))
     assert "" == denials.words
-    denials.denied("edit a.md", is_told=True)
+    denials.denied("edit a.md", is_reported=True)
     assert f"{ENDED_BY}: edit a.md" == denials.words
 
 

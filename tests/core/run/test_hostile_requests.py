@@ -29,7 +29,7 @@ from subdeck.core.permissions.rules import Policy
 from subdeck.core.run.describe import asked as asked_line
 from subdeck.core.run.documents import request_document
 from subdeck.core.run.events import Decision, Event, Field, Request, encode_event
-from subdeck.core.run.inbox import Entry
+from subdeck.core.run.inbox import InboxEntry
 from subdeck.core.run.model import LauncherKind, Permissions, RequestKind, Verdict
 from subdeck.core.run.progress import ProgressFormatter
 from subdeck.core.run.requests import (
@@ -457,7 +457,7 @@ def test_a_hash_is_of_all_that_is_decided_on() -> None:
     assert request_hash("r", request) == request_hash("r", replace(request, seq=4, ts="2026", display="x"))
 
 
-def decide(entry: Entry) -> Iterable[Event]:
+def decide(entry: InboxEntry) -> Iterable[Event]:
     assert entry.verdict
     yield Decision(request=entry.request, verdict=entry.verdict, by=entry.by, message=entry.id)
 

@@ -59,7 +59,7 @@ def engine(project_dir: Path) -> Engine:
     return open_engine(project_dir, runner="tmux", tmux={"socket": SOCKET})
 
 
-def place_of(engine: Engine, run: RunSnapshot) -> artifacts.TmuxPlace:
+def place_of(engine: Engine, run: RunSnapshot) -> artifacts.TmuxPane:
     facts = artifacts.read_runner(str(run_dir(engine, run)))
     assert facts is not None and facts.tmux is not None
     return facts.tmux
@@ -123,7 +123,7 @@ def test_a_strange_pane_is_not_closed(engine: Engine) -> None:
         directory = str(run_dir(engine, run))
         facts = artifacts.read_runner(directory)
         assert facts
-        place = artifacts.TmuxPlace(socket, "work", "editor", named[0])
+        place = artifacts.TmuxPane(socket, "work", "editor", named[0])
         write_runner(directory, replace(facts, tmux=place))
         if socket == "default":
             with pytest.raises(SubdeckError, match="tmux pane no longer exists"):

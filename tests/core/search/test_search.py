@@ -26,7 +26,7 @@ from subdeck.core.run.events import (
 from subdeck.core.run.model import NoticeLevel, RunReason
 from subdeck.core.search import scan
 from subdeck.core.search.pattern import Pattern
-from subdeck.core.search.scan import Hit, Place
+from subdeck.core.search.scan import Hit, Part
 from subdeck.core.search.texts import texts_of
 from subdeck.core.system.line_file import LONGEST
 
@@ -111,7 +111,7 @@ def test_place_date_and_line_of_a_hit(project: paths.Project) -> None:
     first = AssistantText(seq=1, ts="2026-11-21T20:12:34.000Z", text="nothing")
     made_run(project, first, AssistantText(seq=2, ts="2026-11-21T20:12:35.000Z", text="  the needle, needle  "))
     (hit,) = hits(project, "needle")
-    assert (Place.TRANSCRIPT, len(encode_event(first)), "2026-11-21T20:12:35.000Z") == (hit.place, hit.offset, hit.at)
+    assert (Part.TRANSCRIPT, len(encode_event(first)), "2026-11-21T20:12:35.000Z") == (hit.place, hit.offset, hit.at)
     assert ["needle", "needle"] == [hit.line[begin:end] for begin, end in hit.spans]
 
 
@@ -119,7 +119,7 @@ def test_answer_is_told_once(project: paths.Project) -> None:
     """The answer that is also the last text is one hit, which leads to the transcript and is labeled as the answer."""
     made_run(project, AssistantText(seq=1, text="needle one\nneedle two"), answer="needle one\nneedle two")
     found = hits(project, "needle")
-    assert [(Place.ANSWER, 0), (Place.ANSWER, 0)] == [(hit.place, hit.offset) for hit in found]
+    assert [(Part.ANSWER, 0), (Part.ANSWER, 0)] == [(hit.place, hit.offset) for hit in found]
 
 
 def test_case_counts_unless_it_is_ignored(project: paths.Project) -> None:
@@ -247,7 +247,7 @@ def test_hostile_text_comes_out_clean(project: paths.Project) -> None:
     (found,) = scan.search(project.runs, os.listdir(project.runs), Pattern("needle"), lambda: False)
     for text in (found.preset, *(part for hit in found.hits for part in (hit.line, hit.at))):
         assert text.isprintable(), text
-    assert [Place.TASK, Place.ANSWER] == [hit.place for hit in found.hits]
+    assert [Part.TASK, Part.ANSWER] == [hit.place for hit in found.hits]
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -14,7 +14,7 @@ import pytest
 from subdeck.core.engine import Engine
 from subdeck.core.project.talk import Sent as TalkSent
 from subdeck.core.run.events import Decision, Event, Request
-from subdeck.core.run.inbox import Entry, EntryKind
+from subdeck.core.run.inbox import EntryKind, InboxEntry
 from subdeck.core.run.model import Verdict
 from subdeck.core.run.snapshot import RunSnapshot
 from subdeck.core.system import log
@@ -46,18 +46,18 @@ def browser(engine: Engine) -> Iterator[Browser]:
         yield browser
 
 
-def decided(entry: Entry) -> list[Event]:
+def decided(entry: InboxEntry) -> list[Event]:
     """Decide like the run's wrapper."""
     assert entry.verdict
     return [Decision(request=entry.request, verdict=entry.verdict, text=entry.text, by=entry.by, message=entry.id)]
 
 
 @contextmanager
-def answered(run: Listening) -> Iterator[list[Entry]]:
+def answered(run: Listening) -> Iterator[list[InboxEntry]]:
     """Collect the run's entries, and decide requests."""
-    taken: list[Entry] = []
+    taken: list[InboxEntry] = []
 
-    def take(entry: Entry) -> list[Event]:
+    def take(entry: InboxEntry) -> list[Event]:
         taken.append(entry)
         return decided(entry)
 

@@ -58,11 +58,11 @@ def test_the_stack_does_not_grow(project: Project, monkeypatch: pytest.MonkeyPat
     """The oldest acts leave the stack, with the data kept for them."""
     monkeypatch.setattr(acts, "MOST", 2)
     first = acts.record(project, ActKind.APPLY, "a", {})
-    Path(acts.place(project, first.id), "objects").mkdir(parents=True)
+    Path(acts.undo_directory(project, first.id), "objects").mkdir(parents=True)
     for name in "bc":
         acts.record(project, ActKind.APPLY, name, {})
     assert ["applying b", "applying c"] == stacked(project)
-    assert not os.path.exists(acts.place(project, first.id))
+    assert not os.path.exists(acts.undo_directory(project, first.id))
 
 
 def test_a_broken_line_hides_no_other(project: Project) -> None:
@@ -82,7 +82,7 @@ def test_deleted_runs_come_back(project: Project) -> None:
     act = acts.record(project, ActKind.DELETE_RUNS, "2 runs", {"runIds": run_ids})
     assert act.id == (last_act(project) or act).id and act.is_deletion
     back = take_back(project, act)
-    assert ("restored 2 runs", run_ids) == (back.said, back.run_ids)
+    assert ("restored 2 runs", run_ids) == (back.outcome, back.run_ids)
     assert [] == acts.read(project)
 
 

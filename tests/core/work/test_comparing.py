@@ -183,7 +183,7 @@ def test_one_of_several_is_chosen(engine: Engine) -> None:
     assert 1 == git(root, "branch", "--list", "subdeck/*").count("subdeck/")
     act = engine.last_act()
     assert act and f"choosing scout {one.meta.short_id}" == act.title
-    assert f"undid choosing scout {one.meta.short_id}" == engine.take_back(act).said
+    assert f"undid choosing scout {one.meta.short_id}" == engine.take_back(act).outcome
     assert before[0] == status(root)
     assert sorted(before[1].split("\n")) == sorted(git(root, "worktree", "list").split("\n"))
     assert before[2] == git(root, "branch", "--list")

@@ -222,12 +222,12 @@ def test_what_nobody_has_any_more_is_swept(engine: Engine) -> None:
     stack = Path(paths.works_dir(engine.project), "undo.jsonl")
     stack.write_text(stack.read_text().replace(old.at, "2026-01-01T00:00:00.000Z"))
     for name in (act.id, old.id, "dropped"):
-        Path(acts.place(engine.project, name)).mkdir(parents=True)
+        Path(acts.undo_directory(engine.project, name)).mkdir(parents=True)
     for directory in (*work_dirs(engine.project), base):
         os.utime(directory, (0, 0))
     engine.purge()
     assert [act.id] == [one.id for one in acts.read(engine.project) if one.kind is not acts.ActKind.DELETE_RUNS]
-    assert [act.id] == os.listdir(os.path.dirname(acts.place(engine.project, act.id)))
+    assert [act.id] == os.listdir(os.path.dirname(acts.undo_directory(engine.project, act.id)))
     assert not base.exists()
     assert not safe_tree.exists() and not store.exists() and tree.exists()
     (found,) = worktrees.listed(engine.project)

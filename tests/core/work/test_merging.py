@@ -43,7 +43,7 @@ def in_worktree(engine: Engine, base: str = "HEAD") -> tuple[RunSnapshot, Path]:
 def undo(engine: Engine) -> str:
     act = engine.last_act()
     assert act is not None
-    return engine.take_back(act).said
+    return engine.take_back(act).outcome
 
 
 def parents(root: Path) -> list[str]:
@@ -349,9 +349,9 @@ def test_what_was_discarded_is_kept_for_a_day(engine: Engine) -> None:
     commit(tree)
     act = engine.work.act(engine.work.plan(DISCARD, run))
     engine.purge()
-    assert act == engine.last_act() and os.path.isdir(acts.place(engine.project, act.id))
+    assert act == engine.last_act() and os.path.isdir(acts.undo_directory(engine.project, act.id))
     acts.expire(engine.project, paths.now_iso())
-    assert engine.last_act() is None and not os.path.exists(acts.place(engine.project, act.id))
+    assert engine.last_act() is None and not os.path.exists(acts.undo_directory(engine.project, act.id))
 
 
 def test_what_cannot_be_taken_back_is_forgotten(engine: Engine, root: Path) -> None:

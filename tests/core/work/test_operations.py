@@ -53,7 +53,7 @@ def test_its_plan_is_its_own(operation: Operation) -> None:
 def test_its_words_go_together(operation: Operation) -> None:
     """A dialog has a title, a button and a past form; a command with a question has words for a refusal."""
     assert len({bool(operation.title), bool(operation.verb), bool(operation.done)}) == 1
-    assert bool(operation.command) == bool(operation.said)
+    assert bool(operation.command) == bool(operation.outcome)
     assert operation.title or not operation.in_view
-    assert bool(operation.question) == bool(operation.unsaid)
+    assert bool(operation.question) == bool(operation.declined)
     assert all("{}" in text for text in (operation.title, operation.done) if text)

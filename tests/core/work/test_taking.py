@@ -42,7 +42,7 @@ def status(root: Path) -> str:
 def undo(engine: Engine) -> str:
     act = engine.last_act()
     assert act is not None
-    return engine.take_back(act).said
+    return engine.take_back(act).outcome
 
 
 def test_a_worktree_is_applied(engine: Engine, root: Path) -> None:

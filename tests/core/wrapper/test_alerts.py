@@ -10,7 +10,7 @@ import pytest
 from subdeck.core.alerts import dispatch, spool
 from subdeck.core.alerts.alert import Alert
 from subdeck.core.alerts.wanted import budgets
-from subdeck.core.budget.ledger import Entry, append, local_day
+from subdeck.core.budget.ledger import LedgerEntry, append, local_day
 from subdeck.core.engine import Engine
 from subdeck.core.notify._current import CurrentSettings
 from subdeck.core.paths import Project
@@ -89,14 +89,17 @@ def test_daily_budgets_are_reported_once(run: Listening, project: Project) -> No
     """The wrapper whose spending uses up the budget of the day, or of its project, reports that once a day."""
     set_up(budget={"day": 20, "projects": {project.root: 5}})
     alerts, day = alerts_of(run), local_day()
-    append(day, [Entry(run.run_id, project.root, spent=4.99)])
+    append(day, [LedgerEntry(run.run_id, project.root, spent=4.99)])
     alerts.spent()
     assert [] == queued()
-    append(day, [Entry(run.run_id, project.root, spent=5.01), Entry("20260101-000000-aaaaaa", "/other", spent=9.0)])
+    append(
+        day,
+        [LedgerEntry(run.run_id, project.root, spent=5.01), LedgerEntry("20260101-000000-aaaaaa", "/other", spent=9.0)],
+    )
     alerts.spent()
     (first,) = queued()
     alerts.spent()
-    append(day, [Entry("20260101-000000-bbbbbb", "/other", spent=9.0)])
+    append(day, [LedgerEntry("20260101-000000-bbbbbb", "/other", spent=9.0)])
     alerts.spent()
     assert {first, f"budget.{day}.all"} == {*queued()} and first.startswith(f"budget.{day}.")
     texts = {alert.text for alert in spool.read_all(spool.QUEUE, Alert, {}).values()}
@@ -106,7 +109,7 @@ def test_daily_budgets_are_reported_once(run: Listening, project: Project) -> No
 def test_changed_settings_are_read_first(run: Listening, starts: list[object]) -> None:
     """A wrapper does not know the budgets in settings that no sender has read: it lets one read them."""
     write_settings(notifications={"command": ["/bin/true"]}, budget={"day": 1})
-    append(local_day(), [Entry(run.run_id, "/shop", spent=2.0)])
+    append(local_day(), [LedgerEntry(run.run_id, "/shop", spent=2.0)])
     alerts = alerts_of(run)
     alerts.spent()
     assert (1, [], None) == (len(starts), queued(), budgets())
@@ -120,11 +123,11 @@ def test_commands_and_the_app_report_budgets(project: Project) -> None:
     set_up()
     with open(project.settings_file, "w") as file:
         file.write("budget: {project: 3}\n")
-    append(local_day(), [Entry("20260101-000000-aaaaaa", project.root, spent=3.5)])
-    Engine.open(project.root, readonly=True).standing()
+    append(local_day(), [LedgerEntry("20260101-000000-aaaaaa", project.root, spent=3.5)])
+    Engine.open(project.root, readonly=True).limited_spending()
     assert [] == queued()
-    Engine.open(project.root).standing()
-    Engine.open(project.root).standing()
+    Engine.open(project.root).limited_spending()
+    Engine.open(project.root).limited_spending()
     (alert,) = spool.read_all(spool.QUEUE, Alert, {}).values()
     assert (project.root, "$3.50 of $3.00") == (alert.project, alert.text)
 

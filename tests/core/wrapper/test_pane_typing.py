@@ -21,7 +21,7 @@ from subdeck.core.wrapper.records import pane
 from tests.factories import events_of, open_engine, result_of, start, wait_for_end, write_settings
 from tests.waiting import wait_until
 
-from ..conversed import standing, wait_for_request
+from ..conversed import current, wait_for_request
 from ..offline_agent.offline_reader import SHOP, write_tree
 from ..runners.test_runners_tmux import SOCKET, screen, tmux
 from ..talking import Listening, listening
@@ -166,7 +166,7 @@ def test_before_it_has_started(project_dir: Path) -> None:
     engine = open_engine(project_dir, runner="tmux", tmux={"socket": SOCKET}, max_running=1)
     first = start(engine, "wait-for go", "say Done.", "finish")
     run = start(engine, "say Begun.", "finish")
-    wait_until(lambda: standing(engine, run).status == "queued", "the run to wait")
+    wait_until(lambda: current(engine, run).status == "queued", "the run to wait")
     type_in(engine, run, "too", "Space", "soon", "Enter")
     (project_dir / "go").touch()
     wait_for_end(engine, first.run_id)
@@ -186,7 +186,7 @@ def test_a_run_that_is_one_way(project_dir: Path) -> None:
     (project_dir / "go").touch()
     ended = wait_for_end(engine, run.run_id)
     assert ["stop guessing"] == [message.text for message in result_of(engine, ended).undelivered]
-    assert "completed" == standing(engine, run).status
+    assert "completed" == current(engine, run).status
     assert {BY} == {event.by for event in events_of(engine, run) if isinstance(event, Message)}
 
 

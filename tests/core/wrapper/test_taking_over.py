@@ -88,19 +88,19 @@ def engine(project_dir: Path) -> Engine:
 
 def begin(engine: Engine, *scripts: str) -> RunSnapshot:
     (run,) = engine.launch([RunRequest(task=parts(*scripts), preset="scout")], background=True)
-    wait_until(lambda: standing(engine, run).usage.turns, "the child to begin")
+    wait_until(lambda: current(engine, run).usage.turns, "the child to begin")
     return run
 
 
-def standing(engine: Engine, run: RunSnapshot) -> RunSnapshot:
+def current(engine: Engine, run: RunSnapshot) -> RunSnapshot:
     (now,) = engine.snapshots([run.run_id])
     return now
 
 
 def waits(engine: Engine, run: RunSnapshot) -> RunSnapshot:
     """Wait until the run is returned and asks how to continue."""
-    wait_until(lambda: standing(engine, run).is_waiting, "the question how it goes on")
-    return standing(engine, run)
+    wait_until(lambda: current(engine, run).is_waiting, "the question how it goes on")
+    return current(engine, run)
 
 
 @pytest.fixture
@@ -120,7 +120,7 @@ Taken = tuple[RunSnapshot, Program]
 def test_nobody_else_takes_it_over(engine: Engine, taken: Taken) -> None:
     """An open run shows its user and is running, and a second user gets the reason for the refusal."""
     run, program = taken
-    now = standing(engine, run)
+    now = current(engine, run)
     assert (True, "running", False) == (now.is_taken_over, now.status, now.is_waiting)
     assert ["operator"] == [event.by for event in events_of(engine, run) if isinstance(event, TakenOver)]
     with pytest.raises(SubdeckError, match="already open in the agent"):
@@ -230,7 +230,7 @@ def test_taken_over_again(engine: Engine, taken: Taken) -> None:
     waits(engine, run)
     again = Program(engine, run.run_id)
     again.read_until("by hand")
-    assert not standing(engine, run).is_waiting
+    assert not current(engine, run).is_waiting
     again.say("Say it.")
     again.leave()
     waits(engine, run)
@@ -260,7 +260,9 @@ def test_nobody_comes(engine: Engine) -> None:
     """If the requester is killed before the agent has ended, the run is returned at once."""
     run = begin(engine, "deaf\nsay Begun.\nhang")
     program = Program(engine, run.run_id)
-    wait_until(lambda: os.listdir(f"{second_copy.place_of(str(run_dir(engine, run)))}/inbox"), "the wish to be there")
+    wait_until(
+        lambda: os.listdir(f"{second_copy.trusted_directory(str(run_dir(engine, run)))}/inbox"), "the wish to be there"
+    )
     program.process.kill()
     waits(engine, run)
     engine.reply(run.run_id, "", Verdict.DENY)
@@ -274,7 +276,7 @@ def test_the_wrapper_is_killed(engine: Engine, taken: Taken) -> None:
     os.kill(pid, signal.SIGKILL)
     wait_until_gone(pid)
     program.say("Still here.")
-    assert "running" == standing(engine, run).status
+    assert "running" == current(engine, run).status
     program.leave()
     ended = wait_for_end(engine, run.run_id)
     assert ("lost", "take-over") == (ended.reason, result_of(engine, ended).written_by)
@@ -294,4 +296,4 @@ def test_a_finished_run(engine: Engine) -> None:
     engine.reply(newest.run_id, "", Verdict.REPLY, "finish here")
     ended = wait_for_end(engine, newest.run_id)
     assert ("done", "You said: Say it.") == (ended.reason, result_of(engine, ended).final_text)
-    assert "done" == standing(engine, run).reason
+    assert "done" == current(engine, run).reason

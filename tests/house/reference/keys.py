@@ -15,7 +15,7 @@ from functools import partial
 from subdeck.tui.keys.actions import ACTIONS, BY_ID
 from subdeck.tui.keys.command import PANES, Action, KeyContext
 from subdeck.tui.keys.help import key_groups
-from subdeck.tui.keys.keymap import key_label, key_of, said
+from subdeck.tui.keys.keymap import key_label, key_of, with_keys
 from subdeck.tui.keys.scheme import GUARDED, SCHEME
 
 from . import markdown
@@ -83,7 +83,7 @@ def _with_table(names: str | None) -> str:
     head = f"<!-- keys: {' '.join((names or '').split())} -->" if names else "<!-- keys -->"
     doing: dict[str, list[Action]] = {}
     for action in actions:
-        doing.setdefault(said(action.help), []).append(action)
+        doing.setdefault(with_keys(action.help), []).append(action)
     rows = [(keys, sentence) for sentence, these in doing.items() if (keys := _keys(these))]
     return f"{head}\n{markdown.table(('key', ''), rows)}\n<!-- /keys -->"
 

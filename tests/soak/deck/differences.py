@@ -33,7 +33,7 @@ SHORT = 400
 Document = dict[str, Any]
 
 
-def standing(document: Document, runs: Path) -> list[Any]:
+def current(document: Document, runs: Path) -> list[Any]:
     """Return the state that must not change between two looks at a quiet point."""
     return [
         (

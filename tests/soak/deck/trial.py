@@ -23,7 +23,7 @@ from subdeck.core.system import processes
 from tests.e2e.terminal import Terminal
 
 from .. import arena
-from .differences import differences, standing
+from .differences import current, differences
 from .plan import Act, Plan, Step
 from .view import View, read
 from .world import ASKING, SUBDECK, World
@@ -334,7 +334,7 @@ class Trial:
                 document = self.world.status()
             except (AssertionError, subprocess.SubprocessError, ValueError) as error:
                 raise Difference("status failed", str(error)) from error
-            now = standing(document, runs)
+            now = current(document, runs)
             is_quiet = now == former
             former = now
             found = [

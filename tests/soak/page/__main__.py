@@ -16,7 +16,7 @@ from pathlib import Path
 
 from subdeck.core.engine import Engine
 from subdeck.core.run.events import Decision, Event
-from subdeck.core.run.inbox import Entry
+from subdeck.core.run.inbox import InboxEntry
 from subdeck.core.run.model import Verdict
 from subdeck.core.web.devices import Devices
 
@@ -107,9 +107,9 @@ def main(arguments: list[str]) -> int:
 
 def _visit(engine: Engine, server: Browser, tab: Tab, *, scripts: bool) -> None:
     """Go from the pairing link to the result of a reply, only by keyboard."""
-    taken: list[Entry] = []
+    taken: list[InboxEntry] = []
 
-    def decide(entry: Entry) -> list[Event]:
+    def decide(entry: InboxEntry) -> list[Event]:
         taken.append(entry)
         verdict = entry.verdict or Verdict.DENY
         return [Decision(request=entry.request, verdict=verdict, text=entry.text, by=entry.by, message=entry.id)]

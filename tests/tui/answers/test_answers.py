@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from subdeck.core.run.events import AssistantText
 from subdeck.core.run.model import RunReason, RunResult, RunStatus
-from subdeck.tui.answers._locations import places_in
+from subdeck.tui.answers._locations import locations_in
 from subdeck.tui.answers._pipe import PipeScreen
 from subdeck.tui.dialogs.pick import PickScreen
 from subdeck.tui.terminal import handover
@@ -157,7 +157,7 @@ def test_places(tmp_path: Path) -> None:
     cwd, path = str(tmp_path), str(tmp_path / "a.py")
 
     def places(text: str) -> list[tuple[str, int | None]]:
-        return [(place.path, place.line) for place in places_in(text, cwd)]
+        return [(place.path, place.line) for place in locations_in(text, cwd)]
 
     assert [(path, None)] == places("+++ b/a.py")
     assert [(path, 12)] == places("(a.py:12)")

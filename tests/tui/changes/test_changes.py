@@ -184,7 +184,7 @@ async def test_what_goes_on_is_read_again(monkeypatch: pytest.MonkeyPatch) -> No
         await deck.until_text("first")
         assert view.file is not None and view.file.path == "src/auth.py"
         document = screen_of(deck).document
-        assert document is not None and document.place_at(view.cursor) == ("src/auth.py", 41)
+        assert document is not None and document.position_at(view.cursor) == ("src/auth.py", 41)
 
 
 async def test_marks_stay_on_their_hunks(monkeypatch: pytest.MonkeyPatch) -> None:

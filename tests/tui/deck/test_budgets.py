@@ -5,7 +5,7 @@ from __future__ import annotations
 from threading import current_thread
 
 import pytest
-from subdeck.core.budget.allowance import Spent, Standing
+from subdeck.core.budget.allowance import DaySpending, Spent
 from subdeck.core.paths import now_iso
 from subdeck.core.run.model import Usage
 from subdeck.tui.deck._bars import UsedUp
@@ -19,13 +19,13 @@ from ..open_deck import opened
 async def test_the_header_says_what_was_spent_of_the_budget(spent: float, words: str) -> None:
     """With a daily budget the header shows spending against it instead of sums, with a warning if little is left."""
     engine = FakeEngine(a_run(1, "completed", meta_created_at=now_iso(), usage=Usage(input=3000, cost=0.31)))
-    engine.spent_today = Standing("", Spent(spent, 0.0, 20.0, 0), Spent(1.0, 0.0, None, 0))
+    engine.spent_today = DaySpending("", Spent(spent, 0.0, 20.0, 0), Spent(1.0, 0.0, None, 0))
     async with opened(engine) as deck:
         await deck.until_text(words)
 
 
-def stands(spent: float, day: str = "2026-11-23", project: float = 0.0) -> Standing:
-    return Standing(day, Spent(spent, 0.0, 20.0, 0), Spent(project, 0.0, 5.0, 0))
+def stands(spent: float, day: str = "2026-11-23", project: float = 0.0) -> DaySpending:
+    return DaySpending(day, Spent(spent, 0.0, 20.0, 0), Spent(project, 0.0, 5.0, 0))
 
 
 async def test_a_budget_that_is_used_up_is_told_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -33,7 +33,7 @@ async def test_a_budget_that_is_used_up_is_told_once(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(bridge, "SPENDING_S", 0.0)
     engine, threads = FakeEngine(a_run(1)), set[str]()
     engine.spent_today = stands(19.0)
-    monkeypatch.setattr(engine, "standing", lambda: threads.add(current_thread().name) or engine.spent_today)
+    monkeypatch.setattr(engine, "limited_spending", lambda: threads.add(current_thread().name) or engine.spent_today)
     async with opened(engine) as deck:
         await deck.until_text("today $19.00 of $20.00, nearly used up")
         for spent in (20.5, 21.0):

@@ -115,7 +115,7 @@ async def test_empty_state_teaches() -> None:
         assert "/src/shop/.pi/subagents" in deck.screen_text
         assert "No runs yet." in deck.screen_text
         assert "n  launch the highlighted preset or a one-off run" in deck.screen_text
-        assert deck.main.panes.place is KeyContext.PRESETS
+        assert deck.main.panes.key_context is KeyContext.PRESETS
 
 
 async def test_presets_follow_their_files() -> None:
@@ -203,7 +203,7 @@ async def test_tab_goes_round_the_panes() -> None:
         visited = []
         for key in ("tab", "tab", "tab", "shift+tab"):
             await deck.press(key)
-            visited.append(deck.main.panes.place)
+            visited.append(deck.main.panes.key_context)
         assert visited == [KeyContext.TRANSCRIPT, KeyContext.PRESETS, KeyContext.RUNS, KeyContext.PRESETS]
 
 

@@ -73,7 +73,7 @@ def test_a_task_is_readable_beside_a_transcript() -> None:
     left = left_width(Shape(), room)
     frame = 2
     shown = layout(left - presets_width(Shape(), room) - frame, WITH_AGENT)
-    (task,) = [place.width for place in shown.places if place.column is TASK]
+    (task,) = [place.width for place in shown.spans if place.column is TASK]
     assert (30, 70) == (task - GUTTER, room.width - left)
 
 
@@ -226,7 +226,7 @@ async def test_keys_move_the_borders() -> None:
         await deck.until(lambda: sizes(deck) == (columns + 8, rows + 2), "the borders to be elsewhere")
         await deck.act("higher", "higher")
         await deck.until(lambda: sizes(deck) == (columns + 8, rows - 2), "a higher transcript")
-        assert deck.main.panes.place is KeyContext.RUNS
+        assert deck.main.panes.key_context is KeyContext.RUNS
         shape = to_builtins(deck.main.panes._shape)  # pyright: ignore[reportPrivateUsage]
         await deck.until(lambda: remembered() == shape, "the file")
     async with opened(an_engine(), ROOMY) as deck:
@@ -298,7 +298,7 @@ async def test_the_border_beside_is_dragged() -> None:
         for held in (columns - 1, columns + 5):
             await drag(deck, (held, 4), (held + 5, 6))
         await deck.until(lambda: sizes(deck) == (columns + 10, rows), "the border to be elsewhere")
-        assert deck.main.panes.place is KeyContext.TRANSCRIPT
+        assert deck.main.panes.key_context is KeyContext.TRANSCRIPT
         assert deck.app.mouse_captured is None
         await deck.until(lambda: remembered().get("presets"), "the file")
 
@@ -314,7 +314,7 @@ async def test_the_border_below_is_dragged(size: tuple[int, int]) -> None:
         await deck.until(
             lambda: deck.main.transcript.outer_size.height == LEAST_TRANSCRIPT, "the transcript at its least"
         )
-        assert deck.main.panes.place is KeyContext.RUNS
+        assert deck.main.panes.key_context is KeyContext.RUNS
 
 
 async def test_the_transcript_stands_beside_the_runs() -> None:
@@ -362,7 +362,7 @@ async def test_the_first_run_brings_its_panes(size: tuple[int, int]) -> None:
         assert not deck.main.transcript.display
         engine.tell(a_run(1))
         await deck.until(lambda: deck.main.transcript.display, "the transcript")
-        assert deck.main.panes.place is KeyContext.PRESETS
+        assert deck.main.panes.key_context is KeyContext.PRESETS
         await deck.press("2")
         await deck.until_text("task 1")
         engine.tell(removed=[run_id(1)])
@@ -390,7 +390,7 @@ async def test_a_click_beside_a_border_is_a_click() -> None:
     async with opened(an_engine(), ROOMY) as deck:
         before = sizes(deck)
         await deck.pilot.click(offset=(5, 3))
-        await deck.until(lambda: deck.main.panes.place is KeyContext.PRESETS, "the presets to have the keys")
+        await deck.until(lambda: deck.main.panes.key_context is KeyContext.PRESETS, "the presets to have the keys")
         assert sizes(deck) == before
         assert remembered() == {}
 

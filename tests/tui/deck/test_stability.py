@@ -190,7 +190,7 @@ async def test_hardly_any_screen_has_no_column_of_times(width: int, shown: bool)
 
 def test_a_search_says_how_it_ends() -> None:
     """At 80 columns the footer shows how to end a search."""
-    hints = footer_hints(ActionContext(place=KeyContext.SEARCH, preset=a_preset(), run=a_run(1)))
+    hints = footer_hints(ActionContext(key_context=KeyContext.SEARCH, preset=a_preset(), run=a_run(1)))
     shown = {hint.key for hint in fitting(hints, 80 - len(" bg: 12 running / 50 total "))}
     assert {"n", "N", "esc", "?"} <= shown
 
@@ -223,8 +223,8 @@ async def test_a_launch_beside_a_run_tells_of_its_answer() -> None:
 def test_a_zoomed_transcript_says_the_way_back() -> None:
     """A zoomed transcript does not offer zooming, but shows the key to go back."""
     run = a_run(1)
-    zoomed = footer_hints(ActionContext(place=KeyContext.TRANSCRIPT, run=run, zoomed=True))
-    usual = footer_hints(ActionContext(place=KeyContext.TRANSCRIPT, run=run))
+    zoomed = footer_hints(ActionContext(key_context=KeyContext.TRANSCRIPT, run=run, zoomed=True))
+    usual = footer_hints(ActionContext(key_context=KeyContext.TRANSCRIPT, run=run))
     assert "zoom" in [hint.name for hint in usual]
     assert "back" not in [hint.name for hint in usual]
     assert "zoom" not in [hint.name for hint in zoomed]

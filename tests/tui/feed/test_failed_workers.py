@@ -129,7 +129,7 @@ WORKERS: dict[str, tuple[Any, str, Callable[[Deck], object], str]] = {
     "transcript": (RunReader, "read", lambda deck: deck.main.bridge.read_on(), "Transcript stopped"),
     "presets": (FakeEngine, "presets", lambda deck: deck.main.bridge._presets.ask(), "Presets stopped"),
     "claims": (FakeEngine, "claim", lambda deck: None, "Notifications stopped"),
-    "costs": (FakeEngine, "standing", lambda deck: deck.main.bridge._spending.ask(), "Costs stopped"),
+    "costs": (FakeEngine, "limited_spending", lambda deck: deck.main.bridge._spending.ask(), "Costs stopped"),
     "hosts": (HostsWatch, "_read", lambda deck: deck.main._hosts.look(), "Host states stopped"),
     "changes": (ChangesWatch, "_changes", lambda deck: deck.main._changing._looking.ask(), "Changes stopped"),
     "search": (contents, "holding", lambda deck: deck.main._contents.seek(frozenset({"look"})), "Search stopped"),

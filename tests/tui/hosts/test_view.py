@@ -187,8 +187,8 @@ def test_a_table_takes_no_room_for_nothing() -> None:
 def test_rows_are_as_wide_as_the_table(width: int, text: str) -> None:
     """A host's texts neither move its columns nor control the terminal."""
     host = a_host(text, subdeck=text, python=text, carrier=text, carrier_version=text, labels={text: 1.0}, address=text)
-    for is_told in (True, False):
-        shown = Shown(host, is_told, NOW)
+    for is_current in (True, False):
+        shown = Shown(host, is_current, NOW)
         table = layout([shown], width)
         row = "".join(part for part, _ in cells(shown, table))
         assert cell_len(row) <= width
@@ -302,7 +302,7 @@ def test_the_command_is_asked(project_dir: Path) -> None:
     """The view calls the command line in the project; without hosts there are none."""
     states = ask_hosts(str(project_dir))
     assert () == states.hosts == states.faults
-    assert figures(states, datetime.now(UTC)).is_told
+    assert figures(states, datetime.now(UTC)).is_current
 
 
 @pytest.mark.parametrize(
@@ -403,15 +403,15 @@ async def test_an_address_is_one_of_the_settings(project_dir: Path, monkeypatch:
         assert [] == programs.argvs
 
 
-@pytest.mark.parametrize(("code", "is_told"), [(1, False), (130, False), (255, True)])
-async def test_how_ssh_ended(project_dir: Path, monkeypatch: pytest.MonkeyPatch, code: int, is_told: bool) -> None:
+@pytest.mark.parametrize(("code", "is_current"), [(1, False), (130, False), (255, True)])
+async def test_how_ssh_ended(project_dir: Path, monkeypatch: pytest.MonkeyPatch, code: int, is_current: bool) -> None:
     """A failure of ssh is reported; the exit code of the last command there is not."""
     Programs(monkeypatch, f"ssh failed with exit code {code}")
     hosts = Hosts(project_dir, a_run(1), hosts=HostsSettings(attach={"h07": "me@h07"}))
     hosts.tell(a_host(address="me@h07"))
     async with opened(hosts.engine) as deck:
         await log_in(deck)
-        assert is_told == bool(deck.toasts)
+        assert is_current == bool(deck.toasts)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from subdeck.tui.dialogs.reader import HelpScreen, help_text
 from subdeck.tui.keys.actions import ACTIONS, BY_ID
 from subdeck.tui.keys.command import MODES, ON_DECK, PANES, ActionContext, KeyContext
 from subdeck.tui.keys.help import first_keys
-from subdeck.tui.keys.keymap import TEXT_PLACES, bindings, footer_hints, key_of, meanings, said
+from subdeck.tui.keys.keymap import TEXT_CONTEXTS, bindings, footer_hints, key_of, meanings, with_keys
 from subdeck.tui.palette._offers import action_offers, matching
 from textual.binding import Binding
 from textual.keys import key_to_character
@@ -93,17 +93,17 @@ def test_escape_never_quits() -> None:
 def test_help_names_every_action() -> None:
     """The help lists every action's sentence."""
     shown = " ".join(help_text().plain.split())
-    assert [action.id for action in ACTIONS if " ".join(said(action.help).split()) not in shown] == []
+    assert [action.id for action in ACTIONS if " ".join(with_keys(action.help).split()) not in shown] == []
 
 
-@pytest.mark.parametrize("place", [place for place in KeyContext if place not in TEXT_PLACES or place.around == ()])
+@pytest.mark.parametrize("place", [place for place in KeyContext if place not in TEXT_CONTEXTS or place.around == ()])
 def test_the_help_begins_with_twenty_keys(place: KeyContext) -> None:
     """The help of a place first shows at most twenty keys that work there, its own before those around it."""
     group = first_keys(ACTIONS, place)
     reachable = {action.id for _, action in meanings(place)}
     assert 0 < len(group.rows) <= 20
     assert reachable.issuperset(row.action.id for row in group.rows)
-    own = [place in row.action.places for row in group.rows]
+    own = [place in row.action.key_contexts for row in group.rows]
     if place in ON_DECK:
         assert own == sorted(own, reverse=True)
         assert place in (KeyContext.APP, KeyContext.DECK) or len(group.rows) == 20

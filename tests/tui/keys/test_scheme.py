@@ -12,7 +12,7 @@ from subdeck.tui.keys.actions import ACTIONS, BY_ID
 from subdeck.tui.keys.command import Action, KeyContext, at
 from subdeck.tui.keys.help import key_groups
 from subdeck.tui.keys.keymap import with_own_keys
-from subdeck.tui.keys.scheme import GUARDED, PLACES, QUESTIONS, SCHEME, SEARCHES, Meaning
+from subdeck.tui.keys.scheme import GUARDED, QUESTIONS, SCHEME, SCHEME_CONTEXTS, SEARCHES, Meaning
 
 from ..fake_engine import FakeEngine, a_run
 from ..open_deck import opened
@@ -40,7 +40,9 @@ def faults(actions: Iterable[Action]) -> Iterator[str]:
         for key in sorted({key for _, key in action.keys}):
             meaning = next((meaning for meaning in (*SCHEME, *GUARDED) if key in meaning.keys), None)
             is_guarded = meaning in GUARDED
-            is_free = action.id in SEARCHES or PLACES.isdisjoint(place for place, own in action.keys if own == key)
+            is_free = action.id in SEARCHES or SCHEME_CONTEXTS.isdisjoint(
+                place for place, own in action.keys if own == key
+            )
             if is_free and not is_guarded:
                 continue
             if meaning is None:
@@ -86,7 +88,7 @@ def test_actions_that_write_are_guarded() -> None:
         for action in ACTIONS
         if action.keys and action.help.startswith(WRITES) and action.changes and not action.guarded
     ] == []
-    guarded = {action.id for action in ACTIONS if action.guarded and PLACES.intersection(action.places)}
+    guarded = {action.id for action in ACTIONS if action.guarded and SCHEME_CONTEXTS.intersection(action.key_contexts)}
     assert guarded == {action_id for meaning in GUARDED for action_id in meaning.actions}
     assert all(BY_ID[action_id].changes for action_id in guarded)
 
@@ -109,7 +111,13 @@ def test_each_key_has_one_line() -> None:
 @pytest.mark.parametrize("meaning", [*SCHEME, *GUARDED], ids=lambda meaning: meaning.words)
 def test_each_key_is_used(meaning: Meaning) -> None:
     """Each key of the scheme does an action of its line in some view; the digits are kept for parts to come."""
-    bound = {key for action in ACTIONS if meaning.includes(action.id) for place, key in action.keys if place in PLACES}
+    bound = {
+        key
+        for action in ACTIONS
+        if meaning.includes(action.id)
+        for place, key in action.keys
+        if place in SCHEME_CONTEXTS
+    }
     assert {key for key in meaning.keys if key not in bound and not key.isdigit()} == set()
 
 
@@ -128,7 +136,7 @@ def test_the_exceptions_are_few() -> None:
 def test_a_view_takes_your_letter(name: str) -> None:
     """A letter from the settings also works in the views beside the deck, and hides a default there."""
     (action,) = (action for action in with_own_keys({name: "y"}) if action.id == name)
-    assert action.keys == at(BY_ID[name].places[0], "y")
+    assert action.keys == at(BY_ID[name].key_contexts[0], "y")
 
 
 def test_the_help_shows_a_replaced_default() -> None:

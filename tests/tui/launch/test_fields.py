@@ -225,7 +225,9 @@ async def test_a_second_press_launches_nothing_more() -> None:
 
 def test_a_read_only_app_launches_nothing() -> None:
     """A read-only app refuses to start runs, but not to load a text."""
-    action_context = ActionContext(place=KeyContext.RUNS, preset=a_preset(), run=a_run(1, "completed"), readonly=True)
+    action_context = ActionContext(
+        key_context=KeyContext.RUNS, preset=a_preset(), run=a_run(1, "completed"), readonly=True
+    )
     refused = {action.id for action in ACTIONS if action.refusal(action_context) == READONLY}
     assert refused >= {"launch", "ad_hoc", "rerun", "rerun_edited", "follow_up", "with_context", "start"}
     assert not refused & {"edit_task", "load_task", "earlier_tasks"}

@@ -52,7 +52,7 @@ async def test_a_run_is_found_by_task_preset_and_id(typed: str) -> None:
         assert offer.kind is Kind.RUN
         await deck.press("enter")
         await deck.until(lambda: deck.main.run is not None and deck.main.run.run_id == offer.key, "the run")
-        assert deck.main.panes.place is KeyContext.RUNS
+        assert deck.main.panes.key_context is KeyContext.RUNS
 
 
 async def test_a_preset_is_launched() -> None:
@@ -207,7 +207,7 @@ async def test_what_the_place_offers_comes_before_the_rest() -> None:
             await ask(deck, "")
             offer = chosen(deck)
             assert offer is not None
-            assert place in BY_ID[offer.key].places
+            assert place in BY_ID[offer.key].key_contexts
             offered = [offer.key for offer in deck.app.screen.query_one(OfferList)._offers]
             assert offered.index("messages") < offered.index("create_preset")
             assert "allow" not in offered

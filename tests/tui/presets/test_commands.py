@@ -13,13 +13,13 @@ from subdeck.tui.dialogs.ask import ConfirmScreen
 from subdeck.tui.dialogs.reader import ReadingScreen
 from subdeck.tui.presets._copy import CopyPresetScreen
 from subdeck.tui.presets._editor import PresetEditorScreen
-from subdeck.tui.text.reports import check_lines, verdict
+from subdeck.tui.text.reports import check_lines, summary
 from textual.content import Content
 from textual.widgets import Input
 
 from ..fake_engine import FakeEngine, a_preset, a_run
 from ..open_deck import Deck, opened
-from ..real_engine import SCOUT, presets_opened, project_place, until_screen, user_place
+from ..real_engine import SCOUT, presets_opened, project_directory, until_screen, user_place
 
 
 async def until_toast(deck: Deck, text: str) -> None:
@@ -36,7 +36,7 @@ async def test_an_own_preset_is_duplicated(project_dir: Path, size: tuple[int, i
         await deck.press("ctrl+s")
         await until_screen(deck, MainScreen)
         await deck.until(lambda: deck.main.presets.preset.name == "scout-3", "the cursor on the copy")
-        copy = project_place(project_dir) / "scout-3.md"
+        copy = project_directory(project_dir) / "scout-3.md"
         assert SCOUT.replace("name: scout", "name: scout-3") == copy.read_text()
 
 
@@ -55,7 +55,7 @@ async def test_an_agent_file_is_shown_and_copied(project_dir: Path) -> None:
         await deck.press("ctrl+s")
         await until_screen(deck, MainScreen)
         await deck.until(lambda: deck.main.presets.preset.name == "scout-2", "the cursor on the copy")
-        assert "denied_tools: [bash]\n" in (project_place(project_dir) / "scout-2.md").read_text()
+        assert "denied_tools: [bash]\n" in (project_directory(project_dir) / "scout-2.md").read_text()
 
 
 @pytest.mark.parametrize("name", ["a/b", "n" * 300, "", "scout"])
@@ -68,7 +68,7 @@ async def test_a_copy_that_cannot_be_written_says_why(project_dir: Path, name: s
         await deck.press("ctrl+s")
         await deck.until(lambda: str(deck.app.screen.query_one("#problems").render()).strip(), "the reason")
         assert deck.app.screen.query_one("#name", Input).value == name
-        assert ["scout.md"] == [path.name for path in project_place(project_dir).glob("*.md")]
+        assert ["scout.md"] == [path.name for path in project_directory(project_dir).glob("*.md")]
 
 
 async def test_a_copy_for_all_projects(project_dir: Path) -> None:
@@ -93,7 +93,7 @@ async def test_a_broken_file_is_not_copied() -> None:
 
 async def test_delete_asks_and_undo_brings_back(project_dir: Path) -> None:
     """The question names file, origin and replacement; undo restores every byte and the cursor."""
-    file, farther = project_place(project_dir) / "scout.md", user_place() / "far.md"
+    file, farther = project_directory(project_dir) / "scout.md", user_place() / "far.md"
     farther.write_text(SCOUT)
     async with presets_opened(project_dir, SCOUT, SCOUT.replace("name: scout", "name: zebra")) as deck:
         await deck.press("d")
@@ -120,7 +120,7 @@ async def test_delete_asks_and_undo_brings_back(project_dir: Path) -> None:
 
 async def test_a_broken_file_can_be_deleted(project_dir: Path) -> None:
     """A broken file can be deleted and restored unchanged."""
-    file = project_place(project_dir) / "scout.md"
+    file = project_directory(project_dir) / "scout.md"
     async with presets_opened(project_dir, "nothing at all") as deck:
         await deck.press("d")
         await until_screen(deck, ConfirmScreen)
@@ -192,7 +192,7 @@ async def test_doctor_is_one_key_away(project_dir: Path) -> None:
         await deck.until_text("warnings   esc closes")
         await deck.press("pagedown", "escape")
         await until_screen(deck, MainScreen)
-        (project_place(project_dir) / "scout.md").write_text(SCOUT)
+        (project_directory(project_dir) / "scout.md").write_text(SCOUT)
         await deck.act("doctor")
         await deck.until_text("✓ ok      subdeck")
         await deck.press("pagedown")
@@ -202,8 +202,8 @@ async def test_doctor_is_one_key_away(project_dir: Path) -> None:
 def test_doctor_sums_up() -> None:
     """The number of problems is shown in words, and a hostile detail is one plain line."""
     checks = (Check("a", State.PROBLEM, "x", "do\x1b[31m it"), Check("b", State.WARN, "y"), Check("c", State.WARN, "z"))
-    assert verdict(checks) == "1 problem, 2 warnings   esc closes"
-    assert verdict(()) == "no problems   esc closes"
+    assert summary(checks) == "1 problem, 2 warnings   esc closes"
+    assert summary(()) == "no problems   esc closes"
     assert check_lines(checks[0]).plain == "✗ problem a           x\n  → do it"
 
 

@@ -13,7 +13,7 @@ from subdeck.tui.presets._editor import ChangedFileScreen, PresetArea, PresetEdi
 
 from ..fake_engine import FakeEngine, a_preset, a_run
 from ..open_deck import Deck, opened
-from ..real_engine import SCOUT, presets_opened, project_place, until_screen, user_place
+from ..real_engine import SCOUT, presets_opened, project_directory, until_screen, user_place
 
 SIZES = [(80, 24), (120, 30)]
 
@@ -69,7 +69,7 @@ async def test_create_for_all_projects(project_dir: Path) -> None:
 async def test_edit_the_highlighted_file(project_dir: Path) -> None:
     """`e` opens the file's real text; saving keeps its permissions and all unchanged characters."""
     async with presets_opened(project_dir, SCOUT) as deck:
-        file = project_place(project_dir) / "scout.md"
+        file = project_directory(project_dir) / "scout.md"
         file.chmod(0o640)
         await deck.press("e")
         await until_screen(deck, PresetEditorScreen)
@@ -107,7 +107,7 @@ async def test_what_is_broken_is_not_saved(project_dir: Path) -> None:
         await deck.until_text('Not saved. ✗ line 5: "name" appears twice, first on line 3')
         assert (4, 0) == area(deck).cursor_location
         assert "name: twice\n" in area(deck).text
-        assert SCOUT == (project_place(project_dir) / "scout.md").read_text()
+        assert SCOUT == (project_directory(project_dir) / "scout.md").read_text()
 
 
 async def test_a_broken_file_is_mended(project_dir: Path) -> None:
@@ -143,13 +143,13 @@ async def test_escape_asks_before_text_is_lost(project_dir: Path) -> None:
         await until_screen(deck, ConfirmScreen)
         await deck.press("y")
         await until_screen(deck, MainScreen)
-        assert SCOUT == (project_place(project_dir) / "scout.md").read_text()
+        assert SCOUT == (project_directory(project_dir) / "scout.md").read_text()
 
 
 @pytest.mark.parametrize("wish", ["over", "reload", "back"])
 async def test_a_file_that_changed_meanwhile(project_dir: Path, wish: str) -> None:
     """No text is lost: overwriting and reloading ask first, and undo restores the typed text."""
-    file = project_place(project_dir) / "scout.md"
+    file = project_directory(project_dir) / "scout.md"
     theirs = SCOUT.replace("Look.", "Look twice.")
     async with presets_opened(project_dir, SCOUT) as deck:
         await deck.press("e")
@@ -175,7 +175,7 @@ async def test_a_file_that_changed_meanwhile(project_dir: Path, wish: str) -> No
 
 async def test_a_file_that_was_deleted_meanwhile(project_dir: Path) -> None:
     """A deleted file cannot be reloaded, but the text can be written again."""
-    file = project_place(project_dir) / "scout.md"
+    file = project_directory(project_dir) / "scout.md"
     async with presets_opened(project_dir, SCOUT) as deck:
         await deck.press("e")
         await until_screen(deck, PresetEditorScreen)
@@ -191,7 +191,7 @@ async def test_a_file_that_was_deleted_meanwhile(project_dir: Path) -> None:
 
 async def test_a_full_disk_loses_nothing(project_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """If the disk is full, the reason is shown, and the text stays on the screen to be saved later."""
-    file = project_place(project_dir) / "scout.md"
+    file = project_directory(project_dir) / "scout.md"
     async with presets_opened(project_dir, SCOUT, size=(80, 24)) as deck:
         await deck.press("e")
         await until_screen(deck, PresetEditorScreen)
@@ -260,7 +260,7 @@ async def test_the_editor_goes_on_outside(project_dir: Path, tmp_path: Path, mon
 )
 async def test_hostile_text_is_shown_and_kept(project_dir: Path, hostile: str) -> None:
     """No raw text reaches the screen, and saving another change keeps every byte."""
-    file = project_place(project_dir) / "scout.md"
+    file = project_directory(project_dir) / "scout.md"
     content = SCOUT.replace("Look.", f"Look {hostile} there.").encode()
     async with presets_opened(project_dir, SCOUT, size=(80, 24)) as deck:
         file.write_bytes(content)
@@ -277,7 +277,7 @@ async def test_hostile_text_is_shown_and_kept(project_dir: Path, hostile: str) -
 async def test_what_is_no_text_goes_to_another_editor(project_dir: Path) -> None:
     """A file that is not UTF-8 cannot be edited here, as the message reports by line."""
     async with presets_opened(project_dir, SCOUT) as deck:
-        (project_place(project_dir) / "scout.md").write_bytes(b"---\nname: \xff\n")
+        (project_directory(project_dir) / "scout.md").write_bytes(b"---\nname: \xff\n")
         await deck.press("e")
         await deck.until_text(":2: the file is not UTF-8 text")
 
@@ -301,7 +301,7 @@ async def test_readonly_leaves_presets_alone() -> None:
     from subdeck.tui.keys.actions import BY_ID
     from subdeck.tui.keys.command import ActionContext, KeyContext
 
-    action_context = ActionContext(place=KeyContext.PRESETS, preset=a_preset(), readonly=True)
+    action_context = ActionContext(key_context=KeyContext.PRESETS, preset=a_preset(), readonly=True)
     for action in ("create_preset", "edit_preset", "edit_preset_outside", "copy_preset", "delete_preset"):
         assert "--readonly" in BY_ID[action].refusal(action_context)
     assert BY_ID["doctor"].allowed(action_context)

@@ -50,8 +50,8 @@ async def test_the_column_comes_with_a_second_agent(size: tuple[int, int]) -> No
 )
 def test_it_drops_by_importance(width: int, shown: set[RunColumn]) -> None:
     """With several agents in use the agent's name is dropped after cost and age, and before changes."""
-    places = {place.column for place in layout(width, WITH_AGENT).places}
-    assert shown == places & {AGENT, CHANGES, AGE, COST}
+    columns = {span.column for span in layout(width, WITH_AGENT).spans}
+    assert shown == columns & {AGENT, CHANGES, AGE, COST}
 
 
 def test_a_wide_list_has_room_for_the_worktree() -> None:

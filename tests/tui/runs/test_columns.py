@@ -81,16 +81,14 @@ def test_gutters_never_shrink(width: int, wanted: list[RunColumn], words: bool) 
         text_of(head_cells(summarize(runs, known=200), RowFlags(), shown, NOW)),
         headings(shown, BY_COST, backwards=False),
     ]
-    assert sum(place.width for place in shown.places) <= width - LEAD
+    assert sum(place.width for place in shown.spans) <= width - LEAD
     for line in lines:
-        assert cell_len(line) == LEAD + sum(place.width for place in shown.places)
-        assert all(
-            line[place.start] == " " for place in shown.places if place.start > LEAD or place.column is not STATE
-        )
+        assert cell_len(line) == LEAD + sum(place.width for place in shown.spans)
+        assert all(line[place.start] == " " for place in shown.spans if place.start > LEAD or place.column is not STATE)
 
 
 def names_at(width: int, extent: Extent = FULL, *, words: bool = False) -> list[str]:
-    return [place.column.name for place in layout(width, extent=extent, words=words).places]
+    return [place.column.name for place in layout(width, extent=extent, words=words).spans]
 
 
 def test_columns_come_with_the_room() -> None:
@@ -117,7 +115,7 @@ def test_an_empty_column_is_left_out() -> None:
     some = empty.including(a_run(2, usage=Usage(input=5)))
     assert names_at(75, some) == ["state", "preset", "task", "now", "age", "elapsed", "tokens"]
     none_of_them = layout(75, chosen_columns(["cost"]), empty)
-    assert [place.column for place in none_of_them.places] == [COST]
+    assert [span.column for span in none_of_them.spans] == [COST]
 
 
 @pytest.mark.parametrize(
@@ -157,7 +155,7 @@ def test_a_preset_has_no_more_room_than_the_longest_name() -> None:
 
 
 def width_of(column: RunColumn, width: int, extent: Extent = FULL) -> int:
-    place = layout(width, extent=extent).place(column)
+    place = layout(width, extent=extent).span_of(column)
     return place.width if place else 0
 
 

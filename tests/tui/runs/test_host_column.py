@@ -49,7 +49,7 @@ async def test_the_column_comes_with_a_remote_run() -> None:
 @pytest.mark.parametrize(("width", "shown"), [(40, False), (76, True), (116, True), (196, True)])
 def test_the_column_has_its_place(width: int, shown: bool) -> None:
     """The column is shown in lists of 80 columns too, and dropped before the texts get too narrow."""
-    assert shown == (layout(width, WITH_HOST).place(HOST) is not None)
+    assert shown == (layout(width, WITH_HOST).span_of(HOST) is not None)
 
 
 def test_columns_of_local_runs_stay() -> None:

@@ -42,7 +42,7 @@ def title(deck: Deck) -> str:
 async def write(deck: Deck, text: str) -> None:
     """Open the filter and type into it."""
     await deck.press("/")
-    await deck.until(lambda: deck.main.action_context.place is KeyContext.FILTER, "the line of the filter")
+    await deck.until(lambda: deck.main.action_context.key_context is KeyContext.FILTER, "the line of the filter")
     await deck.type(text)
 
 
@@ -126,7 +126,7 @@ async def test_a_mistake_is_said_and_not_kept() -> None:
         await deck.until_text('! unknown key "stauts:"; did you mean status? (quote it to search for it)')
         assert numbers(deck) == [3, 2, 1]
         await deck.press("enter")
-        assert deck.main.action_context.place is KeyContext.FILTER
+        assert deck.main.action_context.key_context is KeyContext.FILTER
         await deck.press("escape")
         await deck.until(lambda: deck.main.runs.has_focus, "the list to have the keys")
 

@@ -57,7 +57,7 @@ async def test_hits_come_as_one_types_and_open_at_their_line() -> None:
         await deck.press("down", "down", "enter")
         transcript = deck.main.transcript
         await deck.until(lambda: text_at_cursor(transcript) == "run 1 line 40 Needle", "the line")
-        assert (run_id(1), KeyContext.TRANSCRIPT) == (deck.main.runs.selected, deck.main.panes.place)
+        assert (run_id(1), KeyContext.TRANSCRIPT) == (deck.main.runs.selected, deck.main.panes.key_context)
         await deck.until(lambda: "match 1/1" in str(transcript.border_subtitle), "the search in the transcript")
         await deck.press("escape")
         await deck.until(lambda: "match" not in str(transcript.border_subtitle), "its end")

@@ -152,7 +152,7 @@ async def test_a_tile_is_opened_on_the_deck() -> None:
         screen = await tiles_of(deck)
         await deck.press("tab", "enter")
         await deck.until(lambda: deck.main.run is not None and deck.main.run.run_id == screen.tiles[1].wanted_id, "it")
-        await deck.until(lambda: deck.main.panes.place is KeyContext.TRANSCRIPT, "the transcript")
+        await deck.until(lambda: deck.main.panes.key_context is KeyContext.TRANSCRIPT, "the transcript")
 
 
 @pytest.mark.parametrize("readonly", [False, True])

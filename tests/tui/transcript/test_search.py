@@ -69,7 +69,7 @@ async def test_search_goes_from_match_to_match() -> None:
         await deck.until_text("line 100 needle")
         await deck.press("escape")
         await deck.until(lambda: "match" not in subtitle(deck), "the end of the search")
-        assert deck.main.panes.place is KeyContext.TRANSCRIPT
+        assert deck.main.panes.key_context is KeyContext.TRANSCRIPT
 
 
 async def test_the_search_is_a_mode() -> None:

@@ -16,7 +16,7 @@ from tests.real.model_server import call, said, texts
 from tests.real.programs import CODEX, Acp
 from tests.waiting import wait_until
 
-from ...conversed import decisions, of, reached, standing, wait_for_request, wait_until_interrupted
+from ...conversed import current, decisions, of, reached, wait_for_request, wait_until_interrupted
 
 pytestmark = [pytest.mark.agents, pytest.mark.processes]
 
@@ -49,7 +49,7 @@ def test_an_interrupted_run_goes_on(acp: Lab[Acp]) -> None:
     pid = started(acp.engine, run).child_pid
     acp.engine.interrupt(run.run_id)
     assert "operator" == wait_until_interrupted(acp.engine, run).by
-    assert standing(acp.engine, run).is_interrupted
+    assert current(acp.engine, run).is_interrupted
     sent = acp.engine.send(run.run_id, "Do not wait.")
     ended = acp.wait(run)
     assert ("done", "Without waiting.") == (ended.reason, result_of(acp.engine, ended).final_text)
@@ -98,7 +98,7 @@ def test_a_command_is_allowed_once_for_the_run_and_denied(acp: Lab[Acp]) -> None
             request.tool_name,
             request.command,
         )
-        assert standing(acp.engine, run).is_waiting
+        assert current(acp.engine, run).is_waiting
         acp.engine.reply(run.run_id, request.id, verdict)
     ended = acp.wait(run)
     assert ("done", "one\none\none\n") == (ended.reason, target.read_text())

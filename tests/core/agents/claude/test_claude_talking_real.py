@@ -20,7 +20,7 @@ from tests.real.model_server import call, said
 from tests.waiting import wait_until
 
 from ...command_line import subdeck
-from ...conversed import of, standing, wait_for_request
+from ...conversed import current, of, wait_for_request
 
 pytestmark = pytest.mark.agents
 
@@ -49,7 +49,7 @@ def test_a_message_in_the_middle_of_a_tool(claude: Lab) -> None:
     has_started(claude)
     first, second = (claude.engine.send(run.run_id, words) for words in ("Say bananas", "/clear\n\u2028 apples"))
     wait_until(lambda: 2 == len(of(Message, claude.engine, run)), "both to be accepted")
-    assert 2 == getattr(standing(claude.engine, run).state, "undelivered", 0)
+    assert 2 == getattr(current(claude.engine, run).state, "undelivered", 0)
     let_go(claude)
     result = claude.end(run)
 
@@ -66,7 +66,7 @@ def test_a_message_after_the_last_request(claude: Lab) -> None:
     claude.script({"steps": [{"text": "First answer. " * 8}], "chunk_size": 8, "chunk_delay": 0.1}, said("Second."))
     run = claude.start()
     wait_until(
-        lambda: "First" in getattr(standing(claude.engine, run).state, "sentence", ""),
+        lambda: "First" in getattr(current(claude.engine, run).state, "sentence", ""),
         "the answer to begin",
         timeout=30,
     )
@@ -86,7 +86,7 @@ def test_interrupted_and_gone_on(claude: Lab) -> None:
     run = claude.start(tools=("bash",))
     has_started(claude)
     claude.engine.interrupt(run.run_id)
-    wait_until(lambda: standing(claude.engine, run).is_interrupted, "the turn to end", timeout=30)
+    wait_until(lambda: current(claude.engine, run).is_interrupted, "the turn to end", timeout=30)
     assert [True] == [event.is_error for event in of(ToolResult, claude.engine, run)]
     claude.engine.send(run.run_id, "Do something else")
     result = claude.end(run)
@@ -105,7 +105,7 @@ def test_what_was_kept_of_a_conversation_is_replayed(claude: Lab) -> None:
     run = claude.start(preset="asking")
     has_started(claude)
     claude.engine.interrupt(run.run_id)
-    wait_until(lambda: standing(claude.engine, run).is_interrupted, "the turn to end", timeout=30)
+    wait_until(lambda: current(claude.engine, run).is_interrupted, "the turn to end", timeout=30)
     claude.engine.send(run.run_id, "Write it")
     result = claude.end(run, Verdict.ALLOW)
     assert (RunReason.DONE, "Written.", True) == (
@@ -251,8 +251,8 @@ def test_interrupted_while_it_asks(claude: Lab) -> None:
     request = wait_for_request(claude.engine, run)
     assert ("bash", "rm -rf build") == (request.tool_name, request.command)
     claude.engine.interrupt(run.run_id)
-    wait_until(lambda: standing(claude.engine, run).is_interrupted, "the turn to end", timeout=30)
-    assert () == standing(claude.engine, run).requests
+    wait_until(lambda: current(claude.engine, run).is_interrupted, "the turn to end", timeout=30)
+    assert () == current(claude.engine, run).requests
     claude.engine.send(run.run_id, "Go on")
     assert (RunReason.DONE, "Otherwise.") == ((result := claude.end(run)).reason, result.final_text)
     assert [Verdict.WITHDRAWN] == [event.verdict for event in of(Decision, claude.engine, run)]

@@ -15,7 +15,7 @@ from tests.real.model_server import call, said, texts
 from tests.real.programs import CODEX
 from tests.waiting import wait_until
 
-from ...conversed import decisions, of, reached, standing, wait_for_request, wait_until_interrupted
+from ...conversed import current, decisions, of, reached, wait_for_request, wait_until_interrupted
 
 pytestmark = pytest.mark.agents
 
@@ -51,7 +51,7 @@ def test_an_interrupted_run_goes_on(codex: Lab) -> None:
     pid = started(codex.engine, run).child_pid
     codex.engine.interrupt(run.run_id)
     assert "operator" == wait_until_interrupted(codex.engine, run).by
-    assert standing(codex.engine, run).is_interrupted
+    assert current(codex.engine, run).is_interrupted
     sent = codex.engine.send(run.run_id, "Do not wait.")
     ended = codex.wait(run)
     assert ("done", "Without waiting.") == (ended.reason, result_of(codex.engine, ended).final_text)
@@ -79,7 +79,7 @@ def test_a_command_is_allowed_once_for_the_run_and_denied(codex: Lab) -> None:
     ):
         request = wait_for_request(codex.engine, run, number)
         assert ("echo one >> made.txt" if number < 3 else "rm made.txt") == request.command
-        assert standing(codex.engine, run).is_waiting
+        assert current(codex.engine, run).is_waiting
         codex.engine.reply(run.run_id, request.id, verdict, word)
     ended = codex.wait(run)
     assert "done" == ended.reason

@@ -23,7 +23,7 @@ from tests.real.lab import EITHER_PI, PATIENCE, Lab
 from tests.real.model_server import called, said, texts
 from tests.waiting import wait_until
 
-from ...conversed import decisions, of, standing
+from ...conversed import current, decisions, of
 from ...permissions.path_spellings import (
     GLOBS,
     HUSH,
@@ -47,7 +47,7 @@ def answer_all(pi: Lab, run: RunSnapshot, seen: dict[str, Request], look: Callab
     """Allow everything that is asked until the run has ended, and keep the requests by their calls."""
 
     def ended() -> bool:
-        now = standing(pi.engine, run)
+        now = current(pi.engine, run)
         for request in now.requests:
             if request.tool_call_id not in seen:
                 seen[request.tool_call_id] = request
@@ -137,7 +137,7 @@ def test_leave_for_the_run_reaches_no_further(pi: Lab) -> None:
     seen: list[tuple[str, str]] = []
 
     def ended() -> bool:
-        now = standing(pi.engine, run)
+        now = current(pi.engine, run)
         for request in now.requests:
             if (request.paths[0], request.run_rule) not in seen:
                 seen.append((request.paths[0], request.run_rule))

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from subdeck.core import paths
 from subdeck.core.agents.agent import AgentChoice
 from subdeck.core.agents.choice import catalog_of, choose_agent
-from subdeck.core.agents.pi._models import built_in_listing, cache_file, list_key, models_json_listing, told_listing
+from subdeck.core.agents.pi._models import built_in_listing, cache_file, last_listing_of, list_key, models_json_listing
 from subdeck.core.agents.pi.agent import AGENT, thinking_levels
 from subdeck.core.config.settings import Settings
 from subdeck.core.errors import AgentUnavailable
@@ -49,7 +49,7 @@ def refresh_models(command: tuple[str, ...]) -> tuple[Model, ...]:
 
 
 def cached_listing(command: tuple[str, ...]) -> Listing:
-    listing = told_listing(AgentChoice("pi", command, (), True))
+    listing = last_listing_of(AgentChoice("pi", command, (), True))
     assert "the list from pi --list-models" == listing.source
     return replace(listing, source="")
 

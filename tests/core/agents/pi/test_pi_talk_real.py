@@ -18,7 +18,7 @@ from tests.real.lab import EITHER_PI, PATIENCE, Lab
 from tests.real.model_server import called, said, texts
 from tests.waiting import wait_until
 
-from ...conversed import decisions, of, reached, standing, wait_for_request, wait_until_interrupted
+from ...conversed import current, decisions, of, reached, wait_for_request, wait_until_interrupted
 
 pytestmark = [pytest.mark.pi, EITHER_PI]
 
@@ -95,7 +95,7 @@ def test_an_interrupted_run_goes_on(pi: Lab) -> None:
     pid = started(pi.engine, run).child_pid
     pi.engine.interrupt(run.run_id)
     assert "operator" == wait_until_interrupted(pi.engine, run).by
-    assert standing(pi.engine, run).is_interrupted
+    assert current(pi.engine, run).is_interrupted
     sent = pi.engine.send(run.run_id, "Do not wait.")
     ended = pi.wait(run)
     assert ("done", "Without waiting.", 0) == (

@@ -12,7 +12,7 @@ from tests.real.lab import NEWER_PI, Lab
 from tests.real.model_server import called, said, texts
 from tests.waiting import wait_until
 
-from ...conversed import standing
+from ...conversed import current
 
 pytestmark = [pytest.mark.pi, NEWER_PI, pytest.mark.processes]
 
@@ -25,17 +25,17 @@ def test_a_run_is_taken_over_and_handed_back(pi: Lab) -> None:
     pi.script(called(("bash", {"command": "sleep 300"})), said("By hand."), said("Gone on."))
     run = pi.start("Wait a while.")
     engine = pi.engine
-    wait_until(lambda: standing(pi.engine, run).usage.tool_uses, "the tool to run")
+    wait_until(lambda: current(pi.engine, run).usage.tool_uses, "the tool to run")
     with Terminal("by-hand", engine.take_over(run.run_id), pi.project) as terminal:
         terminal.until_shown("Wait a while.")
-        assert standing(pi.engine, run).is_taken_over
+        assert current(pi.engine, run).is_taken_over
         terminal.type("What now?")
         terminal.press("Enter")
         terminal.until_shown("By hand.")
         terminal.press("C-c")
         terminal.press("C-c")
         assert 0 == terminal.exit_code()
-    wait_until(lambda: standing(pi.engine, run).is_waiting, "the question how it goes on")
+    wait_until(lambda: current(pi.engine, run).is_waiting, "the question how it goes on")
     engine.send(run.run_id, "Now you.")
     ended = wait_for_end(engine, run.run_id)
     assert ("done", "Gone on.") == (ended.reason, result_of(engine, ended).final_text)
@@ -66,7 +66,7 @@ def test_a_finished_run_whose_tools_ask(pi: Lab) -> None:
         terminal.press("C-c")
         assert 0 == terminal.exit_code()
     (run,) = (run for run in engine.snapshots() if run.run_id != first.run_id)
-    wait_until(lambda: standing(pi.engine, run).is_waiting, "the question how it goes on")
+    wait_until(lambda: current(pi.engine, run).is_waiting, "the question how it goes on")
     engine.reply(run.run_id, "", Verdict.REPLY, "finish here")
     ended = wait_for_end(engine, run.run_id)
     assert ("done", "Two.", first.run_id) == (
