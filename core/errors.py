@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterable
+
+TYPE_CHECKING = False  # as typing's
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 class SubdeckError(Exception):

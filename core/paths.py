@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
 
 from .system.files import open_regular
 
 TYPE_CHECKING = False  # as typing's
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 _IN_SESSION_IDS = str.maketrans(dict.fromkeys("_.:=+/@~-", "x"))

@@ -7,11 +7,14 @@ path. Without them the queue is in launch order. Nothing here loads modules that
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
 
 from .. import paths
 from ..system import files
 from ..system.directory import Directory, opened
+
+TYPE_CHECKING = False  # as typing's
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
 
 PROJECT = "project"
 """The directory of the slots shared by all runs of the project."""

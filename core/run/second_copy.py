@@ -11,7 +11,6 @@ Only the standard library's lightest modules: a wrapper that waits in a queue lo
 from __future__ import annotations
 
 import os
-from functools import lru_cache
 
 from .. import paths
 from ..system import files
@@ -24,6 +23,8 @@ TAMPERED = "tampered"
 """Outside changes to the run's directory so far, a line each."""
 _MOST_LINES = 50
 _RUNS = f"/{HOME}/runs"
+_DIRECTORIES: dict[tuple[str, str], str] = {}
+"""Where the copies of a project's runs are; without `functools`, which a waiting wrapper does not load."""
 
 
 def directory_of(run_dir: str) -> str:
@@ -32,12 +33,14 @@ def directory_of(run_dir: str) -> str:
     return f"{_directory_of_all(runs, os.path.dirname(paths.key_file()))}/{run_id}"
 
 
-@lru_cache(256)
 def _directory_of_all(runs: str, state: str) -> str:
-    name = new_hash(digest_size=8)
-    root = runs.removesuffix(_RUNS)  # below it an agent may move subdeck's directories, and link to them
-    name.update(os.fsencode(os.path.realpath(root) + runs[len(root) :]))
-    return f"{state}/{OPEN}/{name.hexdigest()}"
+    directory = _DIRECTORIES.get((runs, state))
+    if directory is None:
+        name = new_hash(digest_size=8)
+        root = runs.removesuffix(_RUNS)  # below it an agent may move subdeck's directories, and link to them
+        name.update(os.fsencode(os.path.realpath(root) + runs[len(root) :]))
+        directory = _DIRECTORIES[runs, state] = f"{state}/{OPEN}/{name.hexdigest()}"
+    return directory
 
 
 def run_ids(runs: str) -> list[str]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import stat
-from functools import cached_property
 
 from .. import paths
 from ..errors import SubdeckError
@@ -66,19 +65,21 @@ class Verifier:
 
     _user = -1
     """The last owner that was this user."""
+    _keyed: blake2b | None = None
+    _is_read = False
 
     def is_record_signed(self, run_id: str, record: bytes) -> bool:
         """Return whether a record has this user's signature for that run id; False if the key is unusable."""
-        if not has_signature(record) or self._keyed is None:
+        keyed = self._keyed_hash() if has_signature(record) else None
+        if keyed is None:
             return False
         head = memoryview(record)[:-_FIELD_AT]
-        return record.startswith(_signature(self._keyed, run_id, head), len(record) - _FIELD_AT + len(_FIELD))
+        return record.startswith(_signature(keyed, run_id, head), len(record) - _FIELD_AT + len(_FIELD))
 
     def is_signed(self, subject: str, content: bytes, signature: str) -> bool:
         """Return whether `signature_of` made this signature for this user."""
-        if len(signature) != 2 * _DIGEST_BYTES or self._keyed is None:
-            return False
-        return signature.encode("ascii", "replace") == _signature(self._keyed, subject, content)
+        keyed = self._keyed_hash() if len(signature) == 2 * _DIGEST_BYTES else None
+        return keyed is not None and signature.encode("ascii", "replace") == _signature(keyed, subject, content)
 
     def is_own(self, run_id: str, record: bytes, owner: int) -> bool:
         """Return whether a record is signed like that, in a directory of this user."""
@@ -86,13 +87,19 @@ class Verifier:
             self._user = owner
         return owner == self._user and self.is_record_signed(run_id, record)
 
-    @cached_property
-    def _keyed(self) -> blake2b | None:
-        try:
-            key = read_key()
-        except SubdeckError:
-            return None
-        return None if key is None else _keyed(key)
+    def _keyed_hash(self) -> blake2b | None:
+        if not self._is_read:
+            self._is_read = True
+            key = _usable_key()
+            self._keyed = None if key is None else _keyed(key)
+        return self._keyed
+
+
+def _usable_key() -> bytes | None:
+    try:
+        return read_key()
+    except SubdeckError:
+        return None
 
 
 def has_signature(record: bytes) -> bool:

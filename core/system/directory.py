@@ -12,7 +12,10 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Callable, Iterable
+
+TYPE_CHECKING = False  # as typing's
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
 
 HOME = ".pi/subagents"
 """Directory of subdeck's files in a project, below its root."""

@@ -12,9 +12,12 @@ import fcntl
 import os
 import stat
 import time
-from collections.abc import Iterable
 
 from .directory import Directory, opened
+
+TYPE_CHECKING = False  # as typing's
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 
 def write_whole(path: str, content: bytes | Iterable[bytes], *, mode: int = 0o600, durable: bool = False) -> None:

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Iterable, Mapping
 
 from . import files
 
 TYPE_CHECKING = False  # as typing's
 if TYPE_CHECKING:
     import signal
+    from collections.abc import Callable, Iterable, Mapping
 else:
     import _signal as signal  # without the enums of `signal`: saves 0.7 MB in each waiting wrapper
 

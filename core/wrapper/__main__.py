@@ -2,8 +2,8 @@
 
 `python -P -E -m subdeck.core.wrapper RUN_DIR ACTIVE_FILE [--slots LIMIT DIRECTORY]… [--session FILE] [--tmux SOCKET
 SESSION WINDOW] [--check COMMAND] [--lease FILE AGENT_S OPERATOR_S] [--no-group]`. Two hundred of these may wait in a
-queue, so nothing here loads json, msgspec or subprocess. Files written while waiting are put together by hand from
-values that need no escaping.
+queue, so nothing here loads json, msgspec, subprocess, collections or contextlib. Files written while waiting are put
+together by hand from values that need no escaping.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import gc
 import os
 import sys
 import time
-from collections.abc import Callable
 
 from .. import paths
 from ..run import proven
@@ -33,6 +32,10 @@ from ._queue import (
 )
 from ._run_lock import RunHold
 from ._runner_file import RunnerFile
+
+TYPE_CHECKING = False  # as typing's
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 NO_GROUP = "--no-group"
 """The option for a run without its own control group."""

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
 
 from ..project.queue import PROJECT, QueueState, read_state
 from ..run.proven import has_stop
@@ -19,6 +17,7 @@ from ._lease import Lease
 TYPE_CHECKING = False  # as typing's
 if TYPE_CHECKING:
     import signal
+    from collections.abc import Callable, Sequence
     from types import FrameType
 else:
     import _signal as signal  # without the enums of `signal`: saves 0.7 MB per waiting wrapper
@@ -81,21 +80,30 @@ class Signals:
         """Stop the alarm, which would kill the interpreter while it exits."""
         signal.setitimer(signal.ITIMER_REAL, 0)
 
-    @contextmanager
-    def ending_the_wait(self) -> Generator[None]:
+    def ending_the_wait(self) -> Wait:
         """Raise StopRequested on a signal, including an earlier one; never after the block has been left."""
-        self.waiting = True
-        try:
-            if self.caught:
-                raise StopRequested
-            yield
-        finally:
-            self.waiting = False
+        return Wait(self)
 
     def _break_off(self) -> None:
         if self.waiting:
             self.waiting = False
             raise StopRequested
+
+
+class Wait:
+    """A block of code that a signal ends. It needs no `contextlib`, which a waiting wrapper does not load."""
+
+    def __init__(self, signals: Signals) -> None:
+        self._signals = signals
+
+    def __enter__(self) -> None:
+        self._signals.waiting = True  # before the look at earlier signals, so that none is missed
+        if self._signals.caught:
+            self._signals.waiting = False
+            raise StopRequested
+
+    def __exit__(self, *_: object) -> None:
+        self._signals.waiting = False
 
 
 def watch_signals(run_dir: str, *each_second: Callable[[], None]) -> Signals:

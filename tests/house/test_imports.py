@@ -84,6 +84,12 @@ def test_the_engine_loads_no_screen(project_dir: Path) -> None:
     assert set() == packages & {"asyncio", "libtmux", "rich", "textual", "watchfiles", "yaml"}
 
 
+def test_a_waiting_wrapper_loads_less(project_dir: Path) -> None:
+    """Two hundred wrappers may wait in a queue: none has loaded what only the others need."""
+    packages = loaded("import subdeck.core.wrapper.__main__", cwd=project_dir)
+    assert packages.isdisjoint({"collections", "contextlib", "functools", "json", "msgspec", "re", "subprocess"})
+
+
 def test_the_wrapper_loads_little(project_dir: Path) -> None:
     """The process beside each agent is small."""
     packages = loaded("from subdeck.core.wrapper import __main__; __main__._load()", cwd=project_dir)
