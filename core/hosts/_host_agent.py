@@ -219,16 +219,17 @@ class HostAgent:
         spool.hear()
         is_here = spool.known.issuperset(asked.have)
         deadline = time.monotonic() + (asked.wait if is_here else min(asked.wait, MISSING_S))
-        turn, have = spool.turn, asked.have
+        generation, have = spool.generation, asked.have
         while True:
             missing = await self._in_thread(lacking, spool.project, have, asked.budget)
             seconds_left = deadline - time.monotonic()
             if missing or seconds_left <= 0 or self._offers.has_news(spool):
                 break
-            await spool.news(turn, min(seconds_left, 1.0))
+            await spool.news(generation, min(seconds_left, 1.0))
             # After a timeout check all runs: an agent's output alone does not touch the activity file.
-            changed = spool.changed_since(turn) if spool.turn != turn else asked.have.keys()
-            turn, have = spool.turn, {run_id: asked.have[run_id] for run_id in changed if run_id in asked.have}
+            changed = spool.changed_since(generation) if spool.generation != generation else asked.have.keys()
+            generation = spool.generation
+            have = {run_id: asked.have[run_id] for run_id in changed if run_id in asked.have}
         return self._pulled(spool, missing, lease_left)
 
     def _pulled(self, spool: Spool, missing: Lacking, lease_left: float | None) -> Pulled:

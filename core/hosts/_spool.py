@@ -141,7 +141,7 @@ class Spool:
         """All runs that have begun here and are not acknowledged."""
         self.open: set[str] = set()
         """Known runs without a result."""
-        self.turn = 0
+        self.generation = 0
         """Counter that grows with each piece of news."""
         self._changed: dict[str, int] = {}
         """Generation of the latest news about each known run."""
@@ -196,21 +196,21 @@ class Spool:
 
     def ring(self, *run_ids: str) -> None:
         """Wake the tasks that wait for news, about these runs or in general."""
-        self.turn += 1
-        self._changed.update(dict.fromkeys(run_ids, self.turn))
+        self.generation += 1
+        self._changed.update(dict.fromkeys(run_ids, self.generation))
         for waiting in self._waiting:
             waiting.set()
 
-    def changed_since(self, turn: int) -> set[str]:
-        """Return the runs with news after that turn."""
-        return {run_id for run_id, changed in self._changed.items() if changed > turn}
+    def changed_since(self, generation: int) -> set[str]:
+        """Return the runs with news after that generation."""
+        return {run_id for run_id, changed in self._changed.items() if changed > generation}
 
-    async def news(self, turn: int, timeout: float) -> None:
-        """Wait for news after that turn, at most `timeout` seconds."""
+    async def news(self, generation: int, timeout: float) -> None:
+        """Wait for news after that generation, at most `timeout` seconds."""
         event = asyncio.Event()
         self._waiting.add(event)
         try:
-            if self.turn == turn:
+            if self.generation == generation:
                 await asyncio.wait_for(event.wait(), timeout)
         except TimeoutError:
             return

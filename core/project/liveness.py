@@ -389,17 +389,17 @@ def _take(lock: int, run_dir: str, patience: float) -> bool:
     """
     deadline = time.monotonic() + patience
     while True:
-        turn = files.open_directory(second_copy.trusted_directory(run_dir))
+        descriptor = files.open_directory(second_copy.trusted_directory(run_dir))
         try:
             with contextlib.suppress(OSError):  # some network file systems cannot lock directories
-                files.lock(turn)
+                files.lock(descriptor)
             if files.try_lock(lock):
                 return True
             if files.try_lock(lock, shared=True):
                 files.unlock(lock)
                 return files.try_lock(lock)  # a prober may just have finished
         finally:
-            os.close(turn)
+            os.close(descriptor)
         if time.monotonic() > deadline:
             return False
         time.sleep(BUSY_AGAIN)

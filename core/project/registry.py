@@ -315,7 +315,7 @@ class Registry:
         self._numbered = by
         positions = {run_id: number for number, run_id in enumerate(state.order)}
         lines: Counter[str] = Counter()
-        for run in sorted(queued, key=lambda run: _turn(run.meta, positions)):
+        for run in sorted(queued, key=lambda run: _queue_key(run.meta, positions)):
             line = queue_line(run.meta)
             if run.meta.run_id in self._open:
                 self._put(run.snapshot(lines[line] if line else 0, held=state.held))
@@ -325,7 +325,7 @@ class Registry:
         """Return the waiting runs in order, as of the last `look`."""
         positions = {run_id: number for number, run_id in enumerate(read_state(self._project.slots).order)}
         waiting = [run.meta for run in self._open.values() if run.stands_in_queue]
-        return sorted(waiting, key=lambda meta: _turn(meta, positions))
+        return sorted(waiting, key=lambda meta: _queue_key(meta, positions))
 
     def _queued_siblings(self) -> list[OpenRun]:
         """Return queued runs outside `only`: they count as ahead of the runs in it."""
@@ -488,7 +488,7 @@ def _is_unfinished(run_dir: str) -> bool:
     return (os.path.isdir(run_dir) or second_copy.exists(run_dir)) and not has_result(run_dir)
 
 
-def _turn(meta: RunMeta, positions: Mapping[str, int]) -> tuple[int, str, int, str]:
+def _queue_key(meta: RunMeta, positions: Mapping[str, int]) -> tuple[int, str, int, str]:
     """Sort by the user's order; other runs follow in the order of their launch."""
     position = positions.get(meta.run_id, len(positions))
     return (position, meta.created_at, meta.group.index if meta.group else 0, meta.run_id)

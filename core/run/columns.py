@@ -75,8 +75,8 @@ class Sort(Struct, frozen=True, eq=False):
     """The compared value of a run, or of a group as a whole; the smallest comes first."""
     falls: bool = False
     """Whether the largest comes first unless the order is reversed; the values are negated."""
-    turn: int | None = 99
-    """Place among the orders that the sort key cycles through; None if only a click on the heading sorts by it."""
+    cycle_order: int | None = 99
+    """Position among the orders that the sort key cycles through; None if only a click on the heading sorts by it."""
 
     @property
     def title(self) -> str:
@@ -248,7 +248,7 @@ def _by_elapsed(runs: Runs, _: RunStatus, section: Section) -> Value:
 
 # --- the table -------------------------------------------------------------------------------------------------------
 
-BY_AGE = Sort("age", lambda _runs, _status, _section: 0.0, turn=1)
+BY_AGE = Sort("age", lambda _runs, _status, _section: 0.0, cycle_order=1)
 """By age, which also breaks ties of the other orders."""
 
 STATE = RunColumn(
@@ -257,7 +257,7 @@ STATE = RunColumn(
     text=lambda view: state(view.run, silent=view.silence is not None),
     tone="state",
     is_usual=True,
-    sort=Sort("state", lambda _runs, status, _section: float(PRECEDENCE.index(status)), turn=7),
+    sort=Sort("state", lambda _runs, status, _section: float(PRECEDENCE.index(status)), cycle_order=7),
     status=Column(13),
 )
 PRESET = RunColumn(
@@ -265,7 +265,7 @@ PRESET = RunColumn(
     text=lambda view: one_line(view.run.meta.title, NAME),
     tone="plain",
     is_usual=True,
-    sort=Sort("preset", lambda runs, _status, _section: title(runs).casefold(), turn=5),
+    sort=Sort("preset", lambda runs, _status, _section: title(runs).casefold(), cycle_order=5),
     filtered=lambda run: run.meta.title,
     status=Column(20, least=8),
     status_text=lambda view: view.run.meta.title,
@@ -275,7 +275,7 @@ TASK = RunColumn(
     text=_task,
     tone="plain",
     is_usual=True,
-    sort=Sort("task", lambda runs, _status, _section: about(runs[0]).casefold(), turn=6),
+    sort=Sort("task", lambda runs, _status, _section: about(runs[0]).casefold(), cycle_order=6),
     status=Column(60, least=10),
     status_text=lambda view: view.run.meta.description or view.run.meta.task,
 )
@@ -299,7 +299,7 @@ HOST = RunColumn(
     rank=2,
     is_usual=True,
     needs_remote=True,
-    sort=Sort("host", lambda runs, _status, _section: runs[0].host.casefold(), turn=None),
+    sort=Sort("host", lambda runs, _status, _section: runs[0].host.casefold(), cycle_order=None),
     filtered=lambda run: run.host,
     status=Column(20, least=4),
     status_text=lambda view: view.run.host,
@@ -316,7 +316,7 @@ ELAPSED = RunColumn(
     right=True,
     tone="plain",
     is_usual=True,
-    sort=Sort("elapsed", _by_elapsed, falls=True, turn=4),
+    sort=Sort("elapsed", _by_elapsed, falls=True, cycle_order=4),
     status=Column(9, right=True),
     words="time",
 )
@@ -331,7 +331,7 @@ TOKENS = RunColumn(
     right=True,
     has_text=lambda run: bool(run.usage.tokens or run.usage.uncounted),
     is_usual=True,
-    sort=Sort("tokens", lambda runs, _status, _section: -float(token_count(runs)), falls=True, turn=3),
+    sort=Sort("tokens", lambda runs, _status, _section: -float(token_count(runs)), falls=True, cycle_order=3),
     status=Column(6, right=True),
 )
 COST = RunColumn(
@@ -344,7 +344,7 @@ COST = RunColumn(
     right=True,
     has_text=lambda run: bool(run.usage.cost > 0 or run.usage.unpriced),
     is_usual=True,
-    sort=Sort("cost", lambda runs, _status, _section: -float(cost(runs)), falls=True, turn=2),
+    sort=Sort("cost", lambda runs, _status, _section: -float(cost(runs)), falls=True, cycle_order=2),
 )
 CHANGES = RunColumn(
     name="changes",
@@ -355,7 +355,7 @@ CHANGES = RunColumn(
     right=True,
     has_text=lambda run: has_changes(run.changes),
     is_usual=True,
-    sort=Sort("changes", lambda runs, _status, _section: -float(_lines_changed(runs)), falls=True, turn=10),
+    sort=Sort("changes", lambda runs, _status, _section: -float(_lines_changed(runs)), falls=True, cycle_order=10),
 )
 AGENT = RunColumn(
     name="agent",
@@ -366,7 +366,7 @@ AGENT = RunColumn(
     rank=8,
     brief_to=9,
     is_usual=True,
-    sort=Sort("agent", lambda runs, _status, _section: one_line(runs[0].meta.agent, NAME).casefold(), turn=8),
+    sort=Sort("agent", lambda runs, _status, _section: one_line(runs[0].meta.agent, NAME).casefold(), cycle_order=8),
     filtered=lambda run: run.meta.agent,
     status=Column(16, least=4),
     status_text=lambda view: view.run.meta.agent,
@@ -378,7 +378,7 @@ MODEL = RunColumn(
     cells=22,
     rank=9,
     has_text=lambda run: bool(model_of(run)),
-    sort=Sort("model", lambda runs, _status, _section: one_line(model_of(runs[0]), NAME).casefold(), turn=9),
+    sort=Sort("model", lambda runs, _status, _section: one_line(model_of(runs[0]), NAME).casefold(), cycle_order=9),
     filtered=model_of,
 )
 ID = RunColumn(
@@ -395,7 +395,7 @@ COLUMNS = (STATE, PRESET, TASK, NOW, HOST, AGE, ELAPSED, TOKENS, COST, CHANGES, 
 IN_STATUS = (STATE, ID, PRESET, TASK, AGENT, HOST, NOW, ELAPSED, TOKENS)
 """The columns of `subdeck status`, in their order."""
 SORTS = tuple(dict.fromkeys(column.sort for column in COLUMNS if column.sort))
-CYCLE = tuple(sorted((sort for sort in SORTS if sort.turn is not None), key=lambda sort: sort.turn or 0))
+CYCLE = tuple(sorted((sort for sort in SORTS if sort.cycle_order is not None), key=lambda sort: sort.cycle_order or 0))
 """The orders that the sort key goes through."""
 
 

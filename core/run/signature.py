@@ -167,14 +167,14 @@ def read_key() -> bytes | None:
 
 def _write_key(path: str) -> None:
     """Write a new key unless another process was first; the lock serves file systems without links."""
-    turn = files.open_directory(os.path.dirname(path))
+    descriptor = files.open_directory(os.path.dirname(path))
     try:
-        files.lock(turn)
+        files.lock(descriptor)
         files.write_new(path, os.urandom(KEY_BYTES), durable=True)
     except FileExistsError:
         return
     finally:
-        os.close(turn)
+        os.close(descriptor)
 
 
 def new_hash(**options: Any) -> blake2b:

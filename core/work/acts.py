@@ -164,12 +164,12 @@ def _changing(project: paths.Project) -> Generator[list[Act]]:
     """Yield the acts for a change under a lock, then write them."""
     directory = paths.works_dir(project)
     files.make_private_directory(directory)
-    turn = files.open_directory(directory)
+    descriptor = files.open_directory(directory)
     try:
-        files.lock(turn)
+        files.lock(descriptor)
         acts = read(project)
         yield acts
         content = b"".join(msgspec.json.encode(act) + b"\n" for act in acts)
         files.write_whole(file_of(project), content, durable=True)
     finally:
-        os.close(turn)
+        os.close(descriptor)

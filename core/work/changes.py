@@ -219,13 +219,13 @@ def current(recorded: Recorded, directory: str, patch: IO[bytes] | None = None, 
 def _alone(directory: str, patience: float) -> Generator[None]:
     """Lock the directory of the viewers' git data. Raises OSError if another viewer has it for too long."""
     files.make_private_directory(directory)
-    turn = files.open_directory(directory)
+    descriptor = files.open_directory(directory)
     try:
-        if not files.lock_soon(turn, patience):
+        if not files.lock_soon(descriptor, patience):
             raise BlockingIOError("another viewer is already computing it")
         yield
     finally:
-        os.close(turn)
+        os.close(descriptor)
 
 
 # --- operations on the work of a project's runs ----------------------------------------------------------------------

@@ -80,12 +80,12 @@ def _alone() -> Generator[str]:
     """Lock the directory: a check whether a file is locked locks it for a moment."""
     directory = _directory()
     files.make_private_directory(directory)
-    turn = files.open_directory(directory)
+    descriptor = files.open_directory(directory)
     try:
-        files.lock(turn)
+        files.lock(descriptor)
         yield directory
     finally:
-        os.close(turn)
+        os.close(descriptor)
 
 
 def _runs_with_roots(directory: str) -> Iterator[tuple[str, Present]]:

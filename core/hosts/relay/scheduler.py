@@ -179,9 +179,9 @@ class Scheduler:
     def assign_slots(self, runs: Collection[RemoteRun], carrier_set: CarrierSet) -> None:
         """Decide on all waiting runs, and request tickets for runs that hold or were assigned a slot."""
         queue = read_state(self._project.slots)
-        turn = {run_id: number for number, run_id in enumerate(queue.order)}
+        positions = {run_id: number for number, run_id in enumerate(queue.order)}
         without_permit = [run for run in runs if run.permit is None]
-        without_permit.sort(key=lambda run: (turn.get(run.id, len(turn)), *run.age))
+        without_permit.sort(key=lambda run: (positions.get(run.id, len(positions)), *run.age))
         waiting, placed = [_waiting(run) for run in without_permit], self._placed(runs)
         self._decisions = schedule(
             waiting,
