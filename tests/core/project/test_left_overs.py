@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from subdeck.core import paths
-from subdeck.core.paths import Project
+from subdeck.core.paths import Project, new_run_id
 from subdeck.core.project.diagnosis import Evidence, explain
 from subdeck.core.project.liveness import Proof, reconcile
 from subdeck.core.project.registry import Registry
@@ -36,7 +36,7 @@ def project(project_dir: Path) -> Project:
 def test_what_a_lost_run_left_is_ended(project: Project) -> None:
     """Processes with the run's mark are ended; those of other runs are not."""
     run_id, _ = abandoned(project)
-    ours, other = sleeper(SUBDECK_RUN_ID=run_id), sleeper(SUBDECK_RUN_ID="20260101-000000-abcdef")
+    ours, other = sleeper(SUBDECK_RUN_ID=run_id), sleeper(SUBDECK_RUN_ID=new_run_id())
     reconcile(project, run_id, by="test")
     wait_until_gone(ours)
     assert lives(other)
