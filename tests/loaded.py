@@ -33,7 +33,7 @@ class LoadedWrapper:
 
     def start(self, call: WrapperCall) -> HasGone:
         """Start a wrapper like `process._start_process`, or by that if a test has changed the start."""
-        usual = (sys.executable, "-P", "-E", "-m", "subdeck.core.wrapper", *call.arguments)
+        usual = (sys.executable, "-P", "-E", "-c", standby.WRAPPER_PROGRAM, standby.WRAPPER, *call.arguments)
         if call.argv != usual or os.getpid() != self._owner:  # a fork may have changed its mounts
             return START_PROCESS(call)
         if self._socket is None or self._process is None or self._process.poll() is not None:

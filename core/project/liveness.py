@@ -31,7 +31,7 @@ from ..system.line_file import MOST_HELD
 from ._lost_result import Remains
 from .ownership import check_own, is_own
 
-_WRAPPERS = frozenset({"subdeck.core.wrapper", standby.OPTION, forker.OPTION})
+_WRAPPERS = frozenset({standby.WRAPPER, standby.OPTION, forker.OPTION})
 """Every wrapper has one of these among its arguments."""
 BUSY_AGAIN = 0.02
 """Seconds between two tries of a lock that a prober holds."""

@@ -54,7 +54,8 @@ class WrapperCall(Struct, frozen=True):
     @property
     def argv(self) -> tuple[str, ...]:
         # -E: no PYTHON* variable of a user may change the supervisor; -P: nor a module in the working directory.
-        wrapper = (sys.executable, "-P", "-E", "-m", "subdeck.core.wrapper", *self.arguments)
+        program = standby.loading(standby.WRAPPER_PROGRAM)
+        wrapper = (sys.executable, "-P", "-E", *program, standby.WRAPPER, *self.arguments)
         return (*_SCOPE, f"--description=subdeck run {self.meta.run_id}", "--", *wrapper) if self.in_scope else wrapper
 
 

@@ -16,8 +16,13 @@ if TYPE_CHECKING:
 OPTION = "--standby"
 """The wrapper's only argument when it is started by this module."""
 
-_PROGRAM = "import gc; gc.disable(); from subdeck.core.wrapper.__main__ import program; program()"
-"""Like `-m subdeck.core.wrapper`, but 4 ms faster: without `runpy` and garbage collection."""
+WRAPPER = "subdeck.core.wrapper"
+"""The first argument of a wrapper that is started with its run; other processes recognize it by that."""
+
+WRAPPER_PROGRAM = "from subdeck.core.wrapper.__main__ import program; program()"
+"""Like `-m subdeck.core.wrapper`, but without `runpy`, which loads half a megabyte."""
+_PROGRAM = f"import gc; gc.disable(); {WRAPPER_PROGRAM}"
+"""Without garbage collection it loads 4 ms faster."""
 
 LOAD_TIMEOUT_S = 10.0
 """Seconds that a run waits for it to load; after that another wrapper is started."""

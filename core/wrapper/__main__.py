@@ -1,6 +1,6 @@
 """The wrapper of one run: lock it, record its holder, wait in its queue; then load the rest and supervise the agent.
 
-`python -P -E -m subdeck.core.wrapper RUN_DIR ACTIVE_FILE [--slots LIMIT DIRECTORY]… [--session FILE] [--tmux SOCKET
+`python -P -E -c … subdeck.core.wrapper RUN_DIR ACTIVE_FILE [--slots LIMIT DIRECTORY]… [--session FILE] [--tmux SOCKET
 SESSION WINDOW] [--check COMMAND] [--lease FILE AGENT_S OPERATOR_S] [--no-group]`. Two hundred of these may wait in a
 queue, so nothing here loads json, msgspec, subprocess, collections or contextlib. Files written while waiting are put
 together by hand from values that need no escaping.
@@ -276,7 +276,8 @@ def _complain(text: str) -> None:
 
 
 def program() -> None:
-    exit_code = main(sys.argv[1:])
+    arguments = sys.argv[1:]
+    exit_code = main(arguments[1:] if arguments[:1] == [standby.WRAPPER] else arguments)
     gc.freeze()  # otherwise the interpreter collects garbage before it exits: 7 ms for each run
     sys.exit(exit_code)
 

@@ -15,6 +15,7 @@ from subdeck.core import paths
 from subdeck.core.paths import Project
 from subdeck.core.run import artifacts
 from subdeck.core.run.model import RunMeta
+from subdeck.core.runners import standby
 
 from . import made_up
 from .figures import REPEATS, Figure, median_ms, quietly, resident_mb, usually
@@ -40,7 +41,8 @@ def _create(project: Project, number: int, command: tuple[str, ...]) -> RunMeta:
 
 def _wrapper(project: Project, meta: RunMeta, *places: str) -> subprocess.Popen[bytes]:
     arguments = (project.run_dir(meta.run_id), os.path.join(project.active, meta.run_id), *places)
-    return subprocess.Popen((sys.executable, "-P", "-E", "-m", "subdeck.core.wrapper", *arguments), cwd="/")
+    program = standby.loading(standby.WRAPPER_PROGRAM)
+    return subprocess.Popen((sys.executable, "-P", "-E", *program, standby.WRAPPER, *arguments), cwd="/")
 
 
 def _await_event(project: Project, meta: RunMeta) -> None:

@@ -23,13 +23,10 @@ def main() -> None:
         del sys.argv[1]
         from subdeck.core.wrapper.__main__ import program
     else:
-        from subdeck.core.runners.process import WrapperCall
         from subdeck.tui.main import program
 
         wrapper = (str(Path(__file__)), WRAPPER)
-        standby.loading = lambda: wrapper
-        argv = property(lambda call: (sys.executable, "-P", "-E", *wrapper, *call.arguments))
-        WrapperCall.argv = argv  # pyright: ignore[reportAttributeAccessIssue]
+        standby.loading = lambda program="": wrapper
     program()
 
 
