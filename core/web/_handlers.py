@@ -103,7 +103,7 @@ class Run(Page):
     async def get(self, run_id: str) -> None:
         details = await self.site.call(self.site.runs.details, run_id)
         if details is None:
-            self.not_found("There is no such run.")
+            self.not_found("This run does not exist.")
             return
         run, result = details.run, details.result
         changes = details.changes
@@ -138,7 +138,7 @@ class Patch(Page):
             self.result("No changes to show", in_one_line(error), (f"/run/{run_id}", "Back to the run"), kind="warning")
             return
         if run_and_patch is None:
-            self.not_found("There is no such run.")
+            self.not_found("This run does not exist.")
             return
         run, patch = run_and_patch
         lines = visible(patch[:PATCH_BYTES].decode("utf-8", "replace")).split("\n")

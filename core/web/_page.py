@@ -118,7 +118,7 @@ class Page(RequestHandler):
         self.set_status(status_code)
         text = {
             403: "This request came from another site, or from a proxy that is not known: see --origin.",
-            404: "There is no such page.",
+            404: "This page does not exist.",
             421: "This name is not served: start subdeck web with --origin.",
         }.get(status_code, "The page could not be shown.")
         self.finish(

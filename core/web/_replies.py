@@ -150,7 +150,7 @@ class Asked(Page):
 
 
 def _chosen(posted: str, choices: tuple[str, ...]) -> str:
-    """Return the choice with a posted number; the posted text if there are no choices."""
+    """Return the choice with a posted number; without choices, the posted text."""
     if not choices:
         return posted.strip()
     return choices[int(posted)] if posted.isdecimal() and len(posted) < 6 and int(posted) < len(choices) else ""
