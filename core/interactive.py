@@ -237,16 +237,18 @@ def _say(text: str) -> None:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Open the run in a separate window, and show an error there before it closes."""
+    """Open the run in this terminal, and show an error there before its window closes."""
     run_dir, by = arguments
     try:
         return take_over(run_dir, by)
     except KeyboardInterrupt:
         return 130
     except SubdeckError as error:
-        _say(f"{error}\r\n[Enter closes this window]")
-        with suppress(OSError, KeyboardInterrupt):
-            os.read(0, 1)
+        _say(f"{error}\r\n")
+        if os.isatty(0):
+            _say("[Enter closes this window]")
+            with suppress(OSError, KeyboardInterrupt):
+                os.read(0, 1)
         return 2
 
 

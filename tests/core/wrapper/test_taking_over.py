@@ -53,10 +53,12 @@ class Program:
 
     def read_until(self, words: str) -> None:
         assert self.process.stdout is not None
+        lines: list[str] = []
         for line in self.process.stdout:
             if words in line:
                 return
-        raise AssertionError(f"{words} was not written")
+            lines.append(line)
+        raise AssertionError(f"{words} was not written, but {lines}")
 
     def say(self, line: str) -> None:
         self.type(line)
@@ -132,12 +134,12 @@ def test_nobody_else_takes_it_over(engine: Engine, taken: Taken) -> None:
 
 def test_limits_stand_still(project_dir: Path, engine: Engine) -> None:
     """Time in the agent's program does not count against the run's limits."""
-    write_preset(project_dir, "timeout: 2")
+    write_preset(project_dir, "timeout: 5")
     run = begin(engine, LONG, "say Gone on.\nfinish")
+    began = time.monotonic()
     program = Program(engine, run.run_id)
     program.read_until("by hand")
-    began = time.monotonic()
-    wait_until(lambda: time.monotonic() > began + 2, "more time than the run may take")
+    wait_until(lambda: time.monotonic() > began + 5, "more time than the run may take")
     program.leave()
     waits(engine, run)
     engine.reply(run.run_id, "", Verdict.REPLY, "continue")
@@ -145,13 +147,14 @@ def test_limits_stand_still(project_dir: Path, engine: Engine) -> None:
 
 
 def test_the_wrapper_is_killed_before_its_child_has_ended(engine: Engine) -> None:
-    """A program waiting for a run whose wrapper was killed gets an error, and the run is finished."""
+    """A program waiting for a run whose wrapper was killed ends with an error, and the run is finished."""
     run = begin(engine, "deaf\nsay Begun.\nhang")
     os.kill(started(engine, run).pid, signal.SIGSTOP)
     program = Program(engine, run.run_id)
     program.read_until("when its turn ends")
     os.kill(started(engine, run).pid, signal.SIGKILL)
     program.read_until("has just finished")
+    assert 2 == program.process.wait(60)
     assert "lost" == wait_for_end(engine, run.run_id).reason
 
 
