@@ -15,7 +15,6 @@ from subdeck.core import paths
 from subdeck.core.hosts._host_agent import HostAgent
 from subdeck.core.project.liveness import living_wrappers
 from subdeck.core.run import artifacts
-from subdeck.core.runners import forker
 from subdeck.core.system import processes
 
 from tests.core.hosts.hosting import Asking, hosting, until
@@ -91,12 +90,14 @@ async def test_a_forker_that_died_is_missed_by_nobody(tmp_path: Path) -> None:
         assert before != forker_of(agent)
 
 
-async def test_a_forker_that_stands_still(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_forker_that_stands_still(tmp_path: Path) -> None:
     """A stopped forker is waited for only briefly, and the run starts once, in another wrapper."""
-    monkeypatch.setattr(forker, "ANSWER_S", 0.3)
     async with hosting(tmp_path / "spool") as agent:
         relay = Asking(agent)
         await relay.pull_end(await relay.begin("answer 1"))
+        ours = agent._forker._socket
+        assert ours is not None
+        ours.settimeout(0.3)  # instead of `ANSWER_S`, which a forker that starts may need
         os.kill(forker_of(agent), signal.SIGSTOP)
         run_id = await relay.begin(f"bash echo x >> {tmp_path}/starts", "answer 2")
         assert "2" == (await relay.pull_end(run_id)).final_text
