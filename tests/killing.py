@@ -8,7 +8,6 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from datetime import date
-from itertools import count
 from typing import TypeVar
 
 STEPS = frozenset({
@@ -56,9 +55,15 @@ def kill_at(step: int) -> None:
 def deaths(prepare: Callable[[], T], act: Callable[[T], object], *, every: int = 1) -> Iterator[T]:
     """Yield a prepared state after a process that acts on it was killed at its first step, at its second, and so on.
 
-    The last process is no longer killed. With `every` only each n-th step is tried, except by `make soak`.
+    The last process is no longer killed. With `every` only each n-th step is tried, other steps each day, except by
+    `make soak`.
     """
-    for step in count(1, 1 if IS_WHOLE else every):
+    if IS_WHOLE:
+        every = 1
+    elif every > 1:
+        print(f"SUBDECK_SAMPLE={SAMPLE} repeats this choice")
+    step, is_killed = 1 + SAMPLE % every, False
+    while True:
         assert step < MOST, "it never comes to its end"
         prepared = prepare()
         pid = os.fork()
@@ -75,6 +80,8 @@ def deaths(prepare: Callable[[], T], act: Callable[[T], object], *, every: int =
         _, status = os.waitpid(pid, 0)
         assert status in (0, signal.SIGKILL), f"at step {step} it failed by itself: {status}"
         yield prepared
-        if status == 0:
-            assert step > 1
+        if status == 0 and is_killed:
             return
+        is_killed |= status == signal.SIGKILL
+        assert is_killed or step > 1, "it has no step to be killed at"
+        step = step + every if is_killed else step // 2  # an act may have fewer steps than the first one tried

@@ -34,7 +34,7 @@ done
 exec {git} "$@"
 """
 
-EVERY = 17
+EVERY = 31
 """One of this many steps of an undo is tried with a kill: each kill costs a repository."""
 
 

@@ -84,7 +84,7 @@ def discard(scene: Scene) -> Callable[[], object]:
     return lambda: scene.engine.work.act(plan)
 
 
-EVERY = 23
+EVERY = 41
 """The test is killed at one step in this many, because each costs a repository."""
 
 

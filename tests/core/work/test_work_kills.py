@@ -74,7 +74,7 @@ def sweep(scene: Scene | Recorded) -> None:
 
 def test_deleting_what_changed_nothing(engine: Engine) -> None:
     """A deletion killed at any step leaves nothing that a later one would not remove."""
-    for scene in deaths(lambda: make_scene(engine), lambda scene: scene.engine.delete([scene.run_id]), every=3):
+    for scene in deaths(lambda: make_scene(engine), lambda scene: scene.engine.delete([scene.run_id]), every=8):
         sweep(scene)
         assert_nothing_is_left(scene)
 
@@ -102,7 +102,7 @@ def test_deleting_unmerged_work(engine: Engine) -> None:
         scene.engine.delete([scene.run_id])
         scene.engine.restore([scene.run_id])
 
-    for scene in deaths(lambda: make_unmerged(engine), delete_and_restore, every=17):
+    for scene in deaths(lambda: make_unmerged(engine), delete_and_restore, every=37):
         assert_work_is_there(scene)
         deletion.delete(engine.project, [scene.run_id])
         deletion.purge(engine.project, [scene.run_id])
@@ -116,7 +116,7 @@ def test_purging_unmerged_work(engine: Engine) -> None:
         scene.engine.delete([scene.run_id])
         return scene
 
-    for scene in deaths(prepare, lambda scene: scene.engine.purge([scene.run_id]), every=23):
+    for scene in deaths(prepare, lambda scene: scene.engine.purge([scene.run_id]), every=47):
         for found in worktrees.listed(scene.engine.project):
             worktrees.remove(found)
         sweep(scene)
@@ -137,7 +137,7 @@ def test_mending(engine: Engine) -> None:
         for found in worktrees.listed(scene.engine.project):
             repair(scene.engine.project, found)
 
-    for scene in deaths(prepare, repair, every=23):
+    for scene in deaths(prepare, repair, every=47):
         assert "uncommitted\n" == (scene.tree / "a.txt").read_text()
         repair(scene)
         assert_work_is_there(scene)
@@ -178,7 +178,7 @@ def test_recording(engine: Engine) -> None:
         meta = make_finished(engine.project, make_meta(cwd=str(root)))
         return Recorded(engine, meta, (pinned(root), git(root, "count-objects", "-v")))
 
-    for scene in deaths(prepare, lambda scene: scene.record(), every=13):
+    for scene in deaths(prepare, lambda scene: scene.record(), every=29):
         assert scene.before == scene.held()
         (scene.root / "a.txt").write_text("one\ntwo\nthree\n")
         changes = Recorded(
@@ -216,9 +216,9 @@ def test_applying(engine: Engine) -> None:
     def apply_it() -> Act:
         return engine.work.act(engine.work.plan(APPLY, run))
 
-    for _ in deaths(lambda: None, lambda _: apply_it(), every=23):
+    for _ in deaths(lambda: None, lambda _: apply_it(), every=47):
         assert_can_be_taken_back()
-    for _ in deaths(apply_it, engine.take_back, every=23):
+    for _ in deaths(apply_it, engine.take_back, every=47):
         assert_can_be_taken_back()
 
 
@@ -229,7 +229,7 @@ def test_discarding(engine: Engine) -> None:
         (run,) = engine.snapshots([scene.run_id])
         engine.work.act(engine.work.plan(DISCARD, run))
 
-    for scene in deaths(lambda: make_unmerged(engine), discard_it, every=31):
+    for scene in deaths(lambda: make_unmerged(engine), discard_it, every=61):
         while act := engine.last_act():
             engine.take_back(act)
         assert_work_is_there(scene)
