@@ -28,11 +28,20 @@ from tests.children.loaded import become
 LARGEST = 1 << 20
 
 
-def load():
-    from subdeck.core.cli import __path__ as commands
+PACKAGES = (
+    *("cli", "alerts", "budget", "launch", "permissions", "project", "work"),
+    *("agents.claude", "agents.codex", "agents.offline", "agents.pi"),
+)
+"""Packages whose modules most commands load, below `subdeck.core`."""
 
-    for module in pkgutil.iter_modules(commands):
-        importlib.import_module(f"subdeck.core.cli.{module.name}")
+
+def load():
+    for name in PACKAGES:
+        package = importlib.import_module(f"subdeck.core.{name}")
+        for module in pkgutil.iter_modules(package.__path__):
+            importlib.import_module(f"{package.__name__}.{module.name}")
+    for name in ("base64", "difflib", "encodings.utf_8_sig", "hashlib", "yaml"):
+        importlib.import_module(name)
     wrapper._load("ctypes", with_usual_kind=True)
     standby._spawn = stand_by
 

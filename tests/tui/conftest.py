@@ -6,18 +6,19 @@ import inspect
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary, WeakSet
+from weakref import WeakKeyDictionary
 
 import pytest
-from textual import _wait
+from textual import _wait, strip
 from textual._compositor import Compositor
+from textual._context import active_app
 from textual.app import App
 from textual.css.model import RuleSet
 from textual.css.stylesheet import Stylesheet
+from textual.screen import Screen
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
-    from textual.screen import Screen
 
 # Textual waits in steps of 20 ms until the app is idle: after each of dozens of keys, in a thousand tests.
 _wait.SLEEP_GRANULARITY = 0.004
@@ -60,21 +61,23 @@ def _hash_in_c() -> None:
 
 
 def _draw_when_looked_at() -> None:
-    """Draw the first frame of each screen, the last of each app, and otherwise only frames that a test reads.
+    """Draw the first frame of each kind of screen in a module, the last of each app, and otherwise only frames that a
+    test reads. A plain screen, of an app for one widget, is always drawn.
 
     Without a terminal Textual draws frames and discards them, which takes a third of a test's time. With `make soak`
     every frame is drawn.
     """
     render_update, shutdown = Compositor.render_update, App[object]._shutdown
-    drawn: WeakSet[Compositor] = WeakSet()
+    drawn: set[tuple[str, type[Screen]]] = set()
 
     def render(
         self: Compositor, full: bool = False, screen_stack: list[Screen] | None = None, simplify: bool = False
     ) -> RenderableType | None:
-        if self in drawn and not full:
+        kind = (os.environ.get("PYTEST_CURRENT_TEST", "").partition("::")[0], type(active_app.get().screen))
+        if kind in drawn and kind[1] is not Screen:
             self._dirty_regions.clear()
             return None
-        drawn.add(self)
+        drawn.add(kind)
         return render_update(self, full, screen_stack, simplify)
 
     async def draw_last(self: App[object]) -> None:
@@ -86,6 +89,23 @@ def _draw_when_looked_at() -> None:
 
     Compositor.render_update = render
     App._shutdown = draw_last
+
+
+class _NoCache:
+    """Finds nothing and keeps nothing."""
+
+    def __init__(self, maxsize: int) -> None: ...
+
+    def get(self, key: object, default: object = None) -> object:
+        return default
+
+    def __setitem__(self, key: object, value: object) -> None: ...
+
+
+def _cache_no_strips() -> None:
+    """Give the lines of a frame no caches, seven to each: in tests hardly any line is drawn twice."""
+    none = _NoCache(0)
+    strip.FIFOCache = lambda maxsize: none  # pyright: ignore[reportAttributeAccessIssue, reportPrivateImportUsage]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -100,3 +120,4 @@ _parse_once()
 _hash_in_c()
 if "SUBDECK_EVERY_STEP" not in os.environ:
     _draw_when_looked_at()
+    _cache_no_strips()
