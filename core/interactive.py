@@ -244,7 +244,7 @@ def main(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return 130
     except SubdeckError as error:
-        _say(f"{error}\r\n")
+        _say(str(error))
         if os.isatty(0):
             _say("[Enter closes this window]")
             with suppress(OSError, KeyboardInterrupt):

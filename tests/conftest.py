@@ -125,8 +125,7 @@ def world(session_leaves_nothing: None, request: pytest.FixtureRequest) -> Itera
         request.getfixturevalue("tmp_path")  # made first, so removed last: when no process writes there any more
     test_id = secrets.token_hex(8)
     root = isolation.new_world()
-    may_start = any(mark.name in MAY_START for mark in request.node.iter_markers())
-    others = isolation.pids() if may_start else frozenset[str]()
+    others = isolation.pids()
     isolation.started.clear()
     isolation.connected.clear()
     before, directory, temporary = dict(os.environ), Path.cwd(), tempfile.tempdir
@@ -139,16 +138,15 @@ def world(session_leaves_nothing: None, request: pytest.FixtureRequest) -> Itera
         started = list(isolation.started)
         if isolation.connected:
             gc.collect()  # an open connection is reported now, and not in some later test
-        if may_start or started:
-            isolation.end_tmux_servers(root)
-        left = isolation.end_left_overs(test_id, others) if may_start or started else []
+        isolation.end_tmux_servers(root)
+        left = isolation.end_left_overs(test_id, others)
         os.chdir(directory)
         tempfile.tempdir = temporary
         isolation.enter(before)
         isolation.end_world(root)
     if left:
         pytest.fail(f"the test left running: {'; '.join(left)}", pytrace=False)
-    if started and not may_start:
+    if started and not any(mark.name in MAY_START for mark in request.node.iter_markers()):
         pytest.fail(f"the test starts {started[0]}: mark it, or its module, with pytest.mark.processes", pytrace=False)
 
 

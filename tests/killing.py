@@ -55,8 +55,8 @@ def kill_at(step: int) -> None:
 def deaths(prepare: Callable[[], T], act: Callable[[T], object], *, every: int = 1) -> Iterator[T]:
     """Yield a prepared state after a process that acts on it was killed at its first step, at its second, and so on.
 
-    The last process is no longer killed. With `every` only each n-th step is tried, other steps each day, except by
-    `make soak`.
+    The last process is no longer killed. With `every` only each n-th step is tried, beginning at another one each day;
+    `make soak` tries all.
     """
     if IS_WHOLE:
         every = 1

@@ -73,11 +73,11 @@ def _draw_when_looked_at() -> None:
     def render(
         self: Compositor, full: bool = False, screen_stack: list[Screen] | None = None, simplify: bool = False
     ) -> RenderableType | None:
-        kind = (os.environ.get("PYTEST_CURRENT_TEST", "").partition("::")[0], type(active_app.get().screen))
-        if kind in drawn and kind[1] is not Screen:
+        module, screen = os.environ.get("PYTEST_CURRENT_TEST", "").partition("::")[0], type(active_app.get().screen)
+        if (module, screen) in drawn and screen is not Screen:
             self._dirty_regions.clear()
             return None
-        drawn.add(kind)
+        drawn.add((module, screen))
         return render_update(self, full, screen_stack, simplify)
 
     async def draw_last(self: App[object]) -> None:

@@ -246,7 +246,7 @@ def test_killed_while_it_is_removed(tmp_path: Path) -> None:
         store.take(found(root))
         return store
 
-    for store in deaths(prepare, Store.remove, every=7):
+    for store in deaths(prepare, Store.remove):
         tree = take(store, root).tree
         assert store.git(found(root)).run("rev-list", "--objects", tree)
         store.remove()

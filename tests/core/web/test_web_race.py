@@ -18,14 +18,13 @@ from subdeck.core.spec.request import RunRequest
 
 from tests import bench
 from tests.factories import write_settings
-from tests.killing import IS_WHOLE
 from tests.waiting import wait_until
 
 from .browsing import Browser, at_once, serving
 
 pytestmark = pytest.mark.processes
 
-ROUNDS = 100 if IS_WHOLE else 40
+ROUNDS = 100
 TALKER = Path(bench.__file__).parent / "talker.py"
 BY = {"deck": "the user", "command line": "the user", "page": "the user on Phone at 127.0.0.1"}
 SAID = {"deck": "from the deck", "command line": "from a shell", "page": "from the page"}
@@ -89,7 +88,7 @@ def on_page(browser: Browser, run: RunSnapshot, request: Request) -> Callable[[]
 def test_one_of_three_replies_wins(
     engine: Engine, run: RunSnapshot, notes: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Each time exactly one of them counts, the agent gets one reply, and the others learn who replied."""
+    """A hundred times exactly one of them counts, the agent gets one reply, and the others learn who replied."""
     wins: list[str] = []
     with serving(engine) as browser:
         browser.pair()
