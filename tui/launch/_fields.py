@@ -380,9 +380,20 @@ class LaunchFields(VerticalScroll, can_focus=False):
 
     def _keep_in_sight(self) -> None:
         """Scroll to the focused field if a longer remark has pushed it away."""
-        focused = self.screen.focused if self.is_attached else None
-        if focused is not None and self in focused.ancestors:
+        if focused := self._focused:
             self.scroll_to_widget(focused, animate=False)
+            self.call_after_refresh(self._move_cursor)
+
+    def _move_cursor(self) -> None:
+        """Move the terminal's cursor to the focused field: Textual does so only for its focus and its keys."""
+        if isinstance(focused := self._focused, Input | TextArea):
+            self.app.cursor_position = focused.cursor_screen_offset
+
+    @property
+    def _focused(self) -> Widget | None:
+        """The focused field, while the dialog is open."""
+        focused = self.screen.focused if self.is_attached else None
+        return focused if focused is not None and self in focused.ancestors else None
 
     @on(Input.Changed)
     @on(Choice.Changed)

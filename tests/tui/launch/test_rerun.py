@@ -282,6 +282,22 @@ async def test_a_preset_needs_a_description(project_dir: Path) -> None:
         await deck.until(lambda: "needs a description" in problem_of(dialog, "save"), "the problem")
 
 
+@pytest.mark.parametrize("height", [24, 40])
+async def test_the_cursor_moves_with_its_field(project_dir: Path, height: int) -> None:
+    """The terminal's cursor stays in the focused field when a problem appears above it."""
+    async with opened(an_engine(project_dir), (80, height)) as deck:  # type: ignore[arg-type]
+        dialog = await fill_in(deck, "worker", description=" ")
+        field = dialog.query_one("#save-description", Input)
+        field.focus()
+        await deck.until(lambda: "needs a description" in problem_of(dialog, "save"), "the problem")
+        problem = dialog.query_one("#save-problem")
+
+        def is_in_it() -> bool:
+            return bool(problem.region) and deck.app.cursor_position == field.cursor_screen_offset
+
+        await deck.until(is_in_it, "the cursor in it, below the problem", timeout=10)
+
+
 async def test_a_second_try_saves_nothing_again(project_dir: Path) -> None:
     """If launching fails after the preset was saved, the next try launches that preset."""
     engine = an_engine(project_dir)
