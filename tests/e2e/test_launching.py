@@ -107,6 +107,7 @@ def test_an_ad_hoc_run_becomes_a_preset_and_is_run_again(open_app: OpenApp, shop
     write(app, "Save as", "worker")
     app.until_shown("Purpose")  # the name makes its line appear
     app.press("Tab", "Tab")
+    app.until_shown("needs a description")  # it moves the line below it, and the cursor with it
     write(app, "Purpose", "Works.")
     app.press("C-s")
     app.until_shown("▸ look around", "bg: 0 running / 1 total")

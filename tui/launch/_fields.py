@@ -388,6 +388,7 @@ class LaunchFields(VerticalScroll, can_focus=False):
         """Move the terminal's cursor to the focused field: Textual does so only for its focus and its keys."""
         if isinstance(focused := self._focused, Input | TextArea):
             self.app.cursor_position = focused.cursor_screen_offset
+            focused.refresh()  # with its next frame the terminal gets the cursor
 
     @property
     def _focused(self) -> Widget | None:
