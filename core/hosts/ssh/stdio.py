@@ -124,7 +124,7 @@ def _start(root: str, slots: int, labels: Mapping[str, float]) -> str:
 
 
 def _version_line(agent: socket.socket) -> bytes:
-    """Read a connection's first line. Raises SubdeckError if the agent does not answer."""
+    """Read a connection's first line, empty if the agent has ended. Raises SubdeckError if it does not answer."""
     agent.settimeout(START_S)
     line = b""
     try:
@@ -133,6 +133,8 @@ def _version_line(agent: socket.socket) -> bytes:
             if not byte:
                 break
             line += byte
+    except ConnectionError:
+        return b""
     except TimeoutError as error:
         pid = _spool_socket.peer_pid(agent)
         agent.close()

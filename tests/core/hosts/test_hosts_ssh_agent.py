@@ -165,6 +165,21 @@ async def test_an_agent_that_was_killed_is_replaced(spool: Path, agents: set[int
     assert {first} != agents
 
 
+async def test_an_agent_that_ends_before_it_answers_is_replaced(spool: Path, agents: set[int]) -> None:
+    """A connection that was not yet accepted is reset; the next agent takes the spool."""
+    ending = (
+        "import os, select, sys; from subdeck.core.hosts.ssh import _spool_socket as s; "
+        "listener = s.listening(sys.argv[1]); print(flush=True); select.select([listener], [], []); os._exit(0)"
+    )
+    spool.mkdir(mode=0o700)
+    with subprocess.Popen([sys.executable, "-c", ending, spool], stdout=subprocess.PIPE) as process:
+        assert process.stdout and b"\n" == process.stdout.readline()
+        async with joined(spool) as connection:
+            agents.add(agent_pid(spool))
+            await greet(connection)
+    assert process.pid not in agents
+
+
 async def test_an_older_agent_makes_way(spool: Path, agents: set[int]) -> None:
     """After an update the old version's agent ends, and one of the new version uses the spool."""
     old = "import subdeck.core as c; c.__version__ = '0.1'; from subdeck.core.hosts.ssh import server as s; s.main()"
