@@ -49,8 +49,8 @@ class PipeScreen(DialogScreen[Pipe | None]):
             dialog.border_title = Content(self._title)
             dialog.border_subtitle = Content("⏎ run   tab text   esc cancel")
             command = Input(self._proposed.command, placeholder="shell command", compact=True, id="command")
-            yield Field("Command", command, name="command-field")
-            yield Field("Text", Choice(tuple(Piped), self._proposed.source, name="source"), name="source-field")
+            yield Field("Command", command)
+            yield Field("Text", Choice(tuple(Piped), self._proposed.source, name="source"))
             yield Static(Content(HINT), classes="muted", id="hint")
 
     def on_mount(self) -> None:

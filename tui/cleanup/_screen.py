@@ -86,8 +86,8 @@ class CleanUpScreen(DialogScreen[CleanUp | None]):
             dialog.border_title = "Clean up old runs"
             for name, (label, unit, _) in FIELDS.items():
                 field = Input(values[name], id=name, compact=True, max_length=12)
-                yield Field(label, field, Static(unit, classes="unit muted"), name=name)
-            yield Field("Action", Choice((TRASH, PURGE), TRASH, name="how"), name="how")
+                yield Field(label, field, Static(unit, classes="unit muted"))
+            yield Field("Action", Choice((TRASH, PURGE), TRASH, name="how"))
             yield Note("Reading the runs…", name="now")
             yield Note(name="taken")
             yield Note(name="ends", classes="muted")

@@ -34,23 +34,6 @@ if TYPE_CHECKING:
 
 REST = "other"
 """The foot of the dialog, for problems that belong to no field."""
-FIELDS = (
-    *(
-        "agent",
-        "task",
-        "model",
-        "cwd",
-        "runner",
-        "copies",
-        "host",
-        "needs",
-        "worktree",
-        "check",
-    ),
-    *map(field_name, ASKED_LIMITS),
-    *("tools", "save"),
-)
-"""Fields that can show a problem beside them; most are the `where` of their errors."""
 WORKTREES = {
     "off": WorktreeFrom.NONE,
     "from working tree": WorktreeFrom.FILES,
@@ -83,6 +66,10 @@ class LaunchFields(VerticalScroll, can_focus=False):
         """The agent being queried for its models."""
         self._by_name: dict[str, Widget] = {}
         """All widgets with an id, once the dialog is mounted; the set does not change later."""
+        self._rows: dict[str, Widget] = {}
+        """The row of each field that can have a problem; most names are the `where` of their errors."""
+        self._problems: dict[Widget, Problem] = {}
+        """The problems of a row, below it; mounted with the first one."""
 
     # --- fields --------------------------------------------------------------------------------------------------
 
@@ -93,42 +80,38 @@ class LaunchFields(VerticalScroll, can_focus=False):
         agent = Choice(form.agents(first), first.agent, name="agent")
         agent.disabled = form.continues
         listed = f"{self._agents_key} list" if self._agents_key and not form.continues else ""
-        with Horizontal(classes="field"):
-            yield Static("Agent", classes="label")
-            yield agent
-            yield Static(listed, classes="muted", id="agents-key", markup=False)
-        yield Fact("", "agent-facts", form.agent_words(first, None))
-        yield Problem(name="agent-problem")
+        yield Field("Agent", agent, Static(listed, classes="muted", id="agents-key", markup=False))
+        yield self._row(Fact("", "agent-facts", form.agent_words(first, None)), "agent")
         hint = f"What should the agent do?{f'  ({form.previous})' if form.previous else ''}"
         yield PlainTextArea(first.task, id="task", placeholder=hint, compact=True)
-        yield Note(name="draft", classes="muted")
+        task_end: Widget = Note(name="draft", classes="muted")
         if form.previous:
+            yield task_end
             chosen = form.previous if first.previous else AS_WRITTEN
-            yield Field("", Choice((form.previous, AS_WRITTEN), chosen, name="previous"), name="previous")
-        yield Problem(name="task-problem")
+            task_end = Field("", Choice((form.previous, AS_WRITTEN), chosen, name="previous"), name="previous-field")
+        yield self._row(task_end, "task")
         origin = Static(Content(form.origin_of(first.model)), id="origin", classes="muted")
-        yield Field("Model", ModelInput(first.model), origin, name="model")
+        yield self._row(Field("Model", ModelInput(first.model), origin), "model")
         yield Fact("Thinking", "thinking")
         directory = PathInput(first.cwd, form.launcher_cwd, name="cwd", placeholder="default: this directory")
         directory.disabled = form.continues
-        yield Field("Where", directory, name="cwd")
+        yield self._row(Field("Where", directory), "cwd")
         label = Static("Attempts", classes="muted", id="copies-label")
         copies = CountInput(first.copies, COPIES, name="copies")
         runner = Choice(form.runners(has_hosts=form.has_hosts), first.runner, name="runner")
-        yield Field("Runner", runner, label, copies, name="runner")
-        yield Problem(name="copies-problem")
+        yield self._row(Field("Runner", runner, label, copies), "runner", "copies")
         needs = Input(first.needs, id="needs", compact=True, placeholder="none, or gpu=1 mem=32")
         needs_label = Static("Requires", classes="muted", id="needs-label")
-        yield Field("Host", HostInput(first.host), needs_label, needs, name="host")
-        yield Problem(name="needs-problem")
+        yield self._row(Field("Host", HostInput(first.host), needs_label, needs, name="host-field"), "host", "needs")
         if form.shared_worktree:
             yield Fact("Worktree", "worktree-shared", form.shared_worktree)
         else:
             begins = Choice(tuple(WORKTREES), WORKTREE_WORDS[first.worktree], name="worktree")
-            yield Field("Worktree", begins, Static("", classes="muted", id="worktree-words"), name="worktree")
+            words = Static("", classes="muted", id="worktree-words")
+            yield self._row(Field("Worktree", begins, words), "worktree")
         if form.checks:
             chosen = Choice((NO_CHECK, *form.checks), first.check or NO_CHECK, name="check")
-            yield Field("Check", chosen, name="check")
+            yield self._row(Field("Check", chosen), "check")
         yield from self._limits(first)
         with Horizontal(classes="field", id="last"):
             yield Note(name="last-note", classes="muted")
@@ -139,11 +122,15 @@ class LaunchFields(VerticalScroll, can_focus=False):
         yield Fact("Limits", "limits")
         yield Fact("Session", "session", form.session)
         if form.context:
-            yield Field("Context", Choice((form.context, NO_CONTEXT), form.context, name="context"), name="context")
+            yield Field("Context", Choice((form.context, NO_CONTEXT), form.context, name="context"))
         else:
             yield Fact("Context", "context-refusal", form.context_refusal or "")
-        yield Note(name="notes")
-        yield Problem(name=f"{REST}-problem")
+        yield self._row(Note(name="notes"), REST)
+
+    def _row(self, row: Widget, *fields: str) -> Widget:
+        """Return a row below which the problems of these fields stand."""
+        self._rows.update(dict.fromkeys(fields, row))
+        return row
 
     def _limits(self, first: LaunchValues) -> Iterator[Widget]:
         """Yield the fields of limits, two in a row; the other limits are only shown."""
@@ -153,8 +140,7 @@ class LaunchFields(VerticalScroll, can_focus=False):
             unit = ["dollars"] if limit.unit is Unit.DOLLARS else []
             label = "   ".join((*unit, *(ASKED_LIMITS[other].label for other in others)))
             beside = (Static(label, classes="muted limit-label"), *(self._limit(other, first) for other in others))
-            yield Field(limit.label, self._limit(name, first), *beside, name=field_name(name))
-            yield from (Problem(name=f"{field_name(other)}-problem") for other in others)
+            yield self._row(Field(limit.label, self._limit(name, first), *beside), *map(field_name, (name, *others)))
 
     def _limit(self, name: str, first: LaunchValues) -> Input:
         usual, is_dollars = getattr(self.form.usual_limits, name), ASKED_LIMITS[name].unit is Unit.DOLLARS
@@ -167,13 +153,13 @@ class LaunchFields(VerticalScroll, can_focus=False):
 
     def _adhoc(self, first: LaunchValues) -> Iterator[Widget]:
         hint = "read, grep, find, ls · none · empty: agent default"
-        yield Field("Tools", Input(first.tools, id="tools", compact=True, placeholder=hint), name="tools")
+        yield self._row(Field("Tools", Input(first.tools, id="tools", compact=True, placeholder=hint)), "tools")
         prompt = PlainTextArea(first.prompt, id="prompt", compact=True, placeholder="system prompt (optional)")
-        yield Field("Prompt", prompt, name="prompt")
+        yield Field("Prompt", prompt)
         name = Input(id="save-name", compact=True, placeholder="preset name (optional)")
-        yield Field("Save as", name, Choice((PROJECT, USER), PROJECT, name="save-where"), name="save")
+        yield self._row(Field("Save as", name, Choice((PROJECT, USER), PROJECT, name="save-where")), "save")
         purpose = Input(id="save-description", compact=True, placeholder="one sentence about the preset")
-        yield Field("Purpose", purpose, name="about")
+        yield Field("Purpose", purpose, name="about-field")
 
     def on_mount(self) -> None:
         self._by_name = {node.id: node for node in self.walk_children(Widget) if node.id}
@@ -333,14 +319,20 @@ class LaunchFields(VerticalScroll, can_focus=False):
 
     def show_problems(self, problems: Iterable[Exception]) -> None:
         """Show only these problems, each beside its field, or at the foot with its subject."""
-        lines: dict[str, list[str]] = {}
+        lines: dict[Widget, list[str]] = {row: [] for row in self._problems}
         for problem in problems:
             field = self._field_of(problem)
-            lines.setdefault(field, []).append(self._line_of(problem, field))
-        for field in (*FIELDS, REST):
-            if isinstance(node := self._named(f"{field}-problem"), Problem):
-                node.say("\n".join(lines.get(field, ())))
+            lines.setdefault(self._rows[field], []).append(self._line_of(problem, field))
+        for row, said in lines.items():
+            self._problem_below(row).say("\n".join(said))
         self.call_after_refresh(self._keep_in_sight)
+
+    def _problem_below(self, row: Widget) -> Problem:
+        if row not in self._problems:
+            first = next(field for field, its_row in self._rows.items() if its_row is row)
+            self._problems[row] = Problem(name=f"{first}-problem")
+            self.mount(self._problems[row], after=row)
+        return self._problems[row]
 
     def _line_of(self, problem: Exception, field: str) -> str:
         """Return a problem in one line: beside a field without its subject, and with the key that lists all models."""
@@ -376,7 +368,7 @@ class LaunchFields(VerticalScroll, can_focus=False):
             field = "runner"
         elif field == "previous":
             field = "task"
-        return field if field in FIELDS and self._named(f"{field}-problem") else REST
+        return field if field in self._rows else REST
 
     def _keep_in_sight(self) -> None:
         """Scroll to the focused field if a longer remark has pushed it away."""

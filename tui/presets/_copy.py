@@ -95,13 +95,13 @@ class CopyPresetScreen(DataScreen[Template, tuple[str, str]]):
             dialog.border_subtitle = Content(str(preset.source))
             yield Static(Content(one_line(preset.description, 200)), classes="muted", id="description")
             if not template.is_bundled:
-                yield Field("Name", Input(template.proposed, compact=True, id="name"), name="name")
+                yield Field("Name", Input(template.proposed, compact=True, id="name"))
             where = USER if preset.source is PresetSource.GLOBAL else PROJECT
-            yield Field("For", Choice((PROJECT, USER), where, name="where"), name="where")
+            yield Field("For", Choice((PROJECT, USER), where, name="where"))
             if template.is_bundled:
                 usual = self._bridge.engine.settings.default_model or INHERIT
                 model = usual if template.needs_model else preset.model
-                yield Field("Model", ModelInput(model or ""), name="model")
+                yield Field("Model", ModelInput(model or ""))
             yield Static("", id="file", classes="muted")
             role = one_line(preset.model or "", 40)
             unset = f"The role {role} is not set. inherit uses the parent's model, or the agent's default."

@@ -68,7 +68,7 @@ class PresetEditorScreen(DataScreen[Draft, str]):
                 return
             dialog.border_title = Content(self._draft.title)
             if self._draft.path is None:
-                yield Field("For", Choice((PROJECT, USER), PROJECT, name="where"), name="where")
+                yield Field("For", Choice((PROJECT, USER), PROJECT, name="where"))
             else:
                 dialog.border_subtitle = Content(str(self._draft.source))
             yield Static("", id="file", classes="muted")

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
-from textual.containers import Horizontal, Vertical
+from textual.containers import Horizontal
 from textual.content import Content
 from textual.events import Click, Paste
 from textual.message import Message
@@ -17,26 +17,27 @@ from textual.widgets import Input, Static, TextArea
 from ...core.text.plain import plain
 
 
-class Field(Vertical):
+LABEL = 9
+"""The width of the column of labels, as in `dialogs.tcss`."""
+
+
+class Field(Horizontal):
     """One or more controls behind their label."""
 
-    DEFAULT_CSS = "Field { height: auto; }"
-
-    def __init__(self, label: str, *controls: Widget, name: str) -> None:
-        line = Horizontal(Static(label, classes="label"), *controls, classes="field")
-        super().__init__(line, Problem(name=f"{name}-problem"), id=f"{name}-field")
+    def __init__(self, label: str, *controls: Widget, name: str | None = None) -> None:
+        super().__init__(Static(label, classes="label"), *controls, id=name, classes="field")
 
 
-class Fact(Horizontal):
-    """A fact without a control; hidden if it has no text."""
+class Fact(Static):
+    """A fact without a control, in one line; hidden if it has no text."""
 
     def __init__(self, label: str, name: str, text: str = "") -> None:
-        self._fact = Static(Content(text), classes="fact")
-        super().__init__(Static(label, classes="label"), self._fact, id=name, classes="field")
-        self.display = bool(text)
+        super().__init__(id=name, classes="fact")
+        self._label = label
+        self.say(text)
 
     def say(self, text: str) -> None:
-        self._fact.update(Content(text))
+        self.update(Content.assemble((f"{self._label:<{LABEL}}", "$text-muted"), text))
         self.display = bool(text)
 
 
