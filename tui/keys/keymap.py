@@ -81,10 +81,13 @@ class Hint(NamedTuple):
 
 def meanings(key_context: KeyContext, actions: Sequence[Action] = ACTIONS) -> list[tuple[str, Action]]:
     """Return the keys of a context with their actions; a key of the context hides those of the contexts around it."""
-    near = (key_context, *key_context.around)
-    bound = {where: {key for action in actions for key in action.keys_in(where)} for where in near}
-    nearest = {key: where for where in reversed(near) for key in bound[where]}
-    return [(key, action) for action in actions for where, key in action.keys if nearest.get(key) is where]
+    distance = {where: steps for steps, where in enumerate((key_context, *key_context.around))}
+    found = [(key, where, action) for action in actions for where, key in action.keys if where in distance]
+    owner: dict[str, KeyContext] = {}
+    for key, where, _ in found:
+        if distance[where] < distance[owner.setdefault(key, where)]:
+            owner[key] = where
+    return [(key, action) for key, where, action in found if owner[key] is where]
 
 
 def footer_hints(context: ActionContext, actions: Sequence[Action] = ACTIONS) -> list[Hint]:
