@@ -41,7 +41,7 @@ def can_merge() -> None:
 def merged(git: Git, base: str, ours: str, theirs: str) -> Merge:
     """Merge two trees or commits that share `base`; only objects are written. Raises GitError."""
     can_merge()
-    base_tree, our_tree, their_tree = (_tree_of(git, name) for name in (base, ours, theirs))
+    base_tree, our_tree, their_tree = git.trees(base, ours, theirs)
     if our_tree in (base_tree, their_tree):
         return Merge(their_tree)
     if base_tree == their_tree:
@@ -56,10 +56,6 @@ def merged(git: Git, base: str, ours: str, theirs: str) -> Merge:
         raise failure(("merge-tree",), answer, git.directory)
     tree, _, listing = answer.output.partition(b"\0")
     return Merge(os.fsdecode(tree), tuple(_conflicts(listing)) if answer.code else ())
-
-
-def _tree_of(git: Git, name: str) -> str:
-    return os.fsdecode(git.run("rev-parse", "--verify", "--end-of-options", f"{name}^{{tree}}")).strip()
 
 
 def _passing_commit(git: Git, tree: str, *parents: str) -> str:

@@ -169,8 +169,8 @@ class Git:
         """
         check_version(OLDEST)
         if self._settings is None:
-            self._settings = (*configuration.overrides(self.configured()), *self._more)
-        return self._converse(take, arguments, (*configuration.FIXED, *self._settings), input)
+            self.configured()
+        return self._converse(take, arguments, (*configuration.FIXED, *(self._settings or ())), input)
 
     def configured(self) -> list[configuration.ConfigEntry]:
         """Return all effective settings with their scope; this runs no other program. Raises GitError."""
@@ -179,7 +179,18 @@ class Git:
         code, stderr = self._converse(written.append, configuration.LISTING, configuration.FIXED, None)
         if code:
             raise failure(configuration.LISTING, GitResult(code, b"", stderr), self.directory)
-        return configuration.parsed(b"".join(written))
+        entries = configuration.parsed(b"".join(written))
+        if self._settings is None:
+            self._settings = (*configuration.overrides(entries), *self._more)
+        return entries
+
+    def trees(self, *names: str) -> list[str]:
+        """Return the tree of each commit or tree, all by one command. Raises GitError, also for a missing one."""
+        asked = "".join(f"{name}^{{tree}}\n" for name in names).encode()
+        found = os.fsdecode(self.run("cat-file", "--batch-check=%(objectname)", input=asked)).splitlines()
+        if missing := next((name for name, tree in zip(names, found, strict=True) if " " in tree), None):
+            raise GitError(f"git has no tree of {one_line(missing, 80)}", where=one_line(self.directory))
+        return found
 
     def _converse(
         self,

@@ -51,6 +51,8 @@ class Store:
         self.reading = reading
         """How files are read; None until the first snapshot, unless given."""
         self._first = reading
+        self._read = ""
+        """The repository that was read last, by its root."""
         self._seed = seed
         self._inside: dict[str, Reading] = {}
         self.objects = os.path.join(directory, "objects")
@@ -161,9 +163,11 @@ class Store:
     def git(self, repository: Repository, *, patience: float = PATIENCE_S, alternates: Sequence[str] = ()) -> Git:
         """Return git for comparing and merging, with the objects of the store, the repository and `alternates`. Raises
         GitError and OSError.
+
+        It does not read the working tree, so the settings of this store's last snapshot of the repository apply.
         """
         with self._alone():
-            settings = self._prepare(repository)
+            settings = self._prepare(repository, self.reading if self._read == repository.root else None)
         return self._git(repository, settings, self.index, patience, alternates=alternates)
 
     @contextmanager
@@ -262,8 +266,8 @@ class Store:
         finally:
             os.close(lock)
 
-    def _prepare(self, repository: Repository) -> list[Setting]:
-        """Make the store a valid git repository; return its settings.
+    def _prepare(self, repository: Repository, reading: Reading | None = None) -> list[Setting]:
+        """Make the store a valid git repository; return its settings, from the repository without a `reading`.
 
         Raises GitError if the repository cannot be used.
         """
@@ -275,8 +279,8 @@ class Store:
                 raise GitError("git would block on it: not a regular file", where=path)
         for name in ("objects/info", "refs", "info"):
             files.make_private_directory(os.path.join(self.directory, name))
-        reading = self._first or read_settings.read(repository)
-        self.reading = reading
+        reading = self._first or reading or read_settings.read(repository)
+        self.reading, self._read = reading, repository.root
         is_other = repository.object_format != "sha1"
         lines = ["[core]", f"\trepositoryformatversion = {int(is_other)}", "\tbare = false"]
         if is_other:

@@ -227,8 +227,7 @@ def _committed(git: Git, record: WorkRecord, commit: str) -> tuple[WorkState, st
     other_reference = _other_reference_with(git, record, commit)
     if other_reference:
         return WorkState.TAKEN, f"merged into {one_line(other_reference, SHOWN)}"
-    tree = os.fsdecode(git.run("rev-parse", "--verify", f"{commit}^{{tree}}").strip())
-    return _of_tree(git, record, tree)
+    return _of_tree(git, record, *git.trees(commit))
 
 
 def _other_reference_with(git: Git, record: WorkRecord, commit: str) -> str:
@@ -263,7 +262,7 @@ def _of_tree(git: Git, record: WorkRecord, tree: str) -> tuple[WorkState, str]:
 def _head(record: WorkRecord) -> str:
     """Return the commit checked out where the worktree was made from; empty if unknown."""
     try:
-        return os.fsdecode(Git(record.root).run("rev-parse", "--verify", "--quiet", "HEAD").strip())
+        return os.fsdecode(Git(record.root, is_own=True).run("rev-parse", "--verify", "--quiet", "HEAD").strip())
     except (GitError, OSError):
         return ""
 

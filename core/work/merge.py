@@ -170,7 +170,7 @@ def _named(names: list[bytes], most: int) -> str:
 def _with_second(git: Git, plan: MergePlan, source: Source, record: WorkRecord) -> MergePlan:
     """Find the second parent: the run's branch, unless that begins with the user's uncommitted files."""
     if record.base == record.head or not git.ask("merge-base", "--is-ancestor", record.base, plan.head).code:
-        if source.tip and _tree(git, source.tip) == _tree(git, source.after):
+        if source.tip and len(set(git.trees(source.tip, source.after))) == 1:
             return structs.replace(plan, second=source.tip)
         return structs.replace(plan, second=source.after, second_parent=source.tip or record.base)
     began = record.head or plan.head
@@ -179,10 +179,6 @@ def _with_second(git: Git, plan: MergePlan, source: Source, record: WorkRecord) 
         plan = _conflicting(plan, alone.conflicts, "it builds on your uncommitted changes")
         return structs.replace(plan, advice="commit your changes first; subdeck apply works without a commit")
     return structs.replace(plan, second=alone.tree, second_parent=began)
-
-
-def _tree(git: Git, name: str) -> str:
-    return os.fsdecode(git.run("rev-parse", "--verify", "--end-of-options", f"{name}^{{tree}}")).strip()
 
 
 def _conflicting(plan: MergePlan, conflicts: tuple[Conflict, ...], why: str) -> MergePlan:

@@ -107,8 +107,7 @@ def act(project: paths.Project, plan: SavePlan, _message: str = "") -> Act:
     except GitError as error:
         acts.drop(project, act.id)
         raise SubdeckError(f"git refused: {one_line(error.what, 400)}", where=plan.root, hint=error.hint) from error
-    tree = os.fsdecode(made.git.run("rev-parse", f"{plan.tip}^{{tree}}")).strip()
-    mark_taken(plan.directory, record, Taken.KEPT, tree)
+    mark_taken(plan.directory, record, Taken.KEPT, *made.git.trees(plan.tip))
     return acts.finish(project, act)
 
 

@@ -400,7 +400,7 @@ def difference(project: paths.Project, run: RunSnapshot, other: RunSnapshot) -> 
         first, second = sources
         notes = [f"{source.words} is still running" for source in sources if source.is_running]
         notes += [f"{source.words}: {note}" for source in sources for note in source.notes]
-        if _tree(git, first.before) != _tree(git, second.before):
+        if len(set(git.trees(first.before, second.before))) > 1:
             notes.append("they started from different files, which are part of the difference")
         named = changed_files(git, first.after, second.after)
         patch = io.BytesIO()
@@ -418,8 +418,3 @@ def difference(project: paths.Project, run: RunSnapshot, other: RunSnapshot) -> 
         )
     finally:
         files.remove_tree(directory)
-
-
-def _tree(git: Git, name: str) -> bytes:
-    """Return the tree of a tree or commit."""
-    return git.run("rev-parse", "--verify", "--end-of-options", f"{name}^{{tree}}").strip()
