@@ -243,11 +243,12 @@ def test_variables_are_called_the_same() -> None:
 @pytest.mark.skipif(shutil.which("strace") is None, reason="strace makes the moment between fork and exec long")
 def test_a_child_between_fork_and_exec(project_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A wrapper killed between fork and exec leaves no program that starts later."""
-    strace = ("strace", "-D", "-f", "-q", "-o", "/dev/null", "-e", "trace=execve", "-e", "inject=execve:delay_enter=1s")
+    shell = os.path.realpath("/bin/sh")
+    strace = ("strace", "-D", "-f", "-q", "-o", "/dev/null", "-P", shell, "-e", "inject=execve:delay_enter=20s")
     plain = WrapperCall.argv.fget
     assert plain
     monkeypatch.setattr(WrapperCall, "argv", property(lambda call: (*strace, *plain(call))))
-    engine = open_engine(project_dir, ("/bin/sh", "-c", f"touch {tmp_path}/begun; exec sleep 1000"), cgroup="off")
+    engine = open_engine(project_dir, (shell, "-c", f"touch {tmp_path}/begun; exec sleep 1000"), cgroup="off")
     launching = threading.Thread(target=start, args=(engine, "any"))
     launching.start()
     runner = Path(engine.project.runs)
