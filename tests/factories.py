@@ -24,6 +24,7 @@ from subdeck.core.runners.process import WrapperCall
 from subdeck.core.spec.request import RunRequest
 from subdeck.core.system import files, processes
 
+from .loaded import CHANGES
 from .waiting import wait_until
 
 CHILDREN = Path(__file__).parent / "children"
@@ -67,8 +68,13 @@ from subdeck.core.system import cgroup
 from subdeck.core.wrapper.__main__ import main
 sys.exit(main(sys.argv[1:]))
 """
-    argv = property(lambda call: (sys.executable, "-P", "-E", "-c", code, *call.arguments))
-    monkeypatch.setattr(WrapperCall, "argv", argv)
+
+    def argv(call: WrapperCall) -> tuple[str, ...]:
+        words = (sys.executable, "-P", "-E", "-c", code, *call.arguments)
+        CHANGES[words] = change
+        return words
+
+    monkeypatch.setattr(WrapperCall, "argv", property(argv))
 
 
 def request(*script: str, **others: Any) -> RunRequest:

@@ -19,6 +19,8 @@ from .isolation import MARKER
 PROGRAM = Path(__file__).parent / "children" / "loaded.py"
 START_PROCESS = process._start_process
 ANSWER_S = 60.0
+CHANGES: dict[tuple[str, ...], str] = {}
+"""By the command line of a wrapper: the code that changes it, from `factories.run_wrappers_with`."""
 
 
 class LoadedWrapper:
@@ -34,14 +36,20 @@ class LoadedWrapper:
     def start(self, call: WrapperCall) -> HasGone:
         """Start a wrapper like `process._start_process`, or by that if a test has changed the start."""
         usual = (sys.executable, "-P", "-E", "-c", standby.WRAPPER_PROGRAM, standby.WRAPPER, *call.arguments)
-        if call.argv != usual or os.getpid() != self._owner:  # a fork may have changed its mounts
+        change = CHANGES.get(call.argv, "")
+        if (call.argv != usual and not change) or os.getpid() != self._owner:  # a fork may have changed its mounts
             return START_PROCESS(call)
         if self._socket is None or self._process is None or self._process.poll() is not None:
             self.close()
             self._socket = self._load()
         umask = os.umask(0o077)
         os.umask(umask)
-        order = {"arguments": call.arguments, "environment": dict(call.own_environment), "umask": umask}
+        order = {
+            "arguments": call.arguments,
+            "environment": dict(call.own_environment),
+            "umask": umask,
+            "change": change,
+        }
         with (
             open(os.devnull, "rb+", buffering=0) as nowhere,
             open(os.path.join(call.run_dir, paths.STDERR), "ab", opener=files.open_private) as stderr,

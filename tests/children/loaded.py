@@ -14,8 +14,9 @@ import sys
 import time
 from typing import Any
 
+from subdeck.core.run import artifacts
 from subdeck.core.runners import standby
-from subdeck.core.system import processes
+from subdeck.core.system import cgroup, processes
 from subdeck.core.wrapper import __main__ as wrapper
 
 LIBC = ctypes.CDLL(None)
@@ -74,6 +75,7 @@ def main() -> None:
     os.umask(order["umask"])
     os.setsid()
     sys.argv[1:] = order["arguments"]
+    exec(order["change"], {"artifacts": artifacts, "cgroup": cgroup})
     wrapper.program()
 
 
