@@ -66,40 +66,36 @@ def stand_by(orders, loaded):
 
 
 def serve(listener):
+    running = {}
     while True:
-        ready = select.select([listener, sys.stdin], [], [])[0]
+        ready = select.select([listener, sys.stdin, *running], [], [])[0]
         if sys.stdin in ready:
             return
-        connection = listener.accept()[0]
-        if not os.fork():
-            listener.close()
-            answer(connection)
-            os._exit(0)
-        connection.close()
-        with suppress(ChildProcessError):  # no child is left
-            while os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG):
-                pass
+        for ended in running.keys() & ready:
+            pid, connection = running.pop(ended)
+            os.close(ended)
+            code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+            with connection, suppress(OSError):  # it may no longer be waited for
+                connection.sendall(str(code).encode())
+        if listener in ready:
+            connection = listener.accept()[0]
+            pid = os.fork()
+            if not pid:
+                answer(connection)
+            running[os.pidfd_open(pid)] = (pid, connection)
 
 
 def answer(connection):
-    """Run one command in a fork of this fork, which waits for it."""
     said, streams, _, _ = socket.recv_fds(connection, LARGEST, 3)
     while not said.endswith(b"\n"):
         said += connection.recv(LARGEST)
-    pid = os.fork()
-    if not pid:
-        connection.close()
-        run(json.loads(said), streams)
-    for number in (*streams, 0, 1, 2):
-        os.close(number)
-    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    connection.sendall(str(code).encode())
+    run(json.loads(said), streams)
 
 
 def run(said, streams):
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
-        os.close(stream)
+    processes.close_inherited()
     become(said["environment"])
     os.chdir(said["directory"])
     sys.argv[:] = ["subdeck", *said["arguments"]]
