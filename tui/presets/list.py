@@ -50,6 +50,8 @@ class PresetList(RowList):
         self._warnings: dict[Preset, tuple[str, ...]] = {}
         """Run warnings of the presets highlighted since the files were read."""
         self._preview_timer: Timer | None = None
+        self._shown_facts: list[tuple[str, str]] = []
+        """The facts below the rows, of the frame being drawn."""
 
     # --- content -------------------------------------------------------------------------------------------------
 
@@ -170,8 +172,12 @@ class PresetList(RowList):
         region = self.scrollable_content_region
         return first_steps(self._actions, self._catalog, self._missing, width=region.width - 1, height=region.height)
 
+    def prepare(self) -> None:
+        super().prepare()
+        self._shown_facts = self._facts()
+
     def render_line(self, y: int) -> Strip:
-        facts = self._facts()
+        facts = self._shown_facts
         from_end = self.scrollable_content_region.height - y
         if not 0 < from_end <= len(facts):
             return super().render_line(y)

@@ -16,7 +16,6 @@ from textual.widgets import Input, Static, TextArea
 
 from ...core.text.plain import plain
 
-
 LABEL = 9
 """The width of the column of labels, as in `dialogs.tcss`."""
 

@@ -66,7 +66,11 @@ class LineView(ScrollView, inherit_bindings=False):
 
     def render_lines(self, crop: Region) -> list[Strip]:
         self.shown_width = self.scrollable_content_region.width
+        self.prepare()
         return super().render_lines(crop)
+
+    def prepare(self) -> None:
+        """Compute what all lines of the next frame share."""
 
     def notify_style_update(self) -> None:
         super().notify_style_update()
@@ -132,6 +136,8 @@ class RowList(LineView, can_focus=True, inherit_bindings=False):
         super().__init__(id=id)
         self._cell_styles: dict[tuple[bool, str], Style] = {}
         """By whether it is the row of the cursor, and component class."""
+        self._empty_lines: list[str] = []
+        """The text shown without rows, of the frame being drawn."""
 
     @property
     def row_count(self) -> int:
@@ -163,6 +169,9 @@ class RowList(LineView, can_focus=True, inherit_bindings=False):
     def empty_lines(self) -> list[str]:
         """Return the text shown without rows."""
         return []
+
+    def prepare(self) -> None:
+        self._empty_lines = [] if self.row_count else self.empty_lines()
 
     def cursor_moved(self) -> None:
         """React to a move of the cursor to another row."""
@@ -225,7 +234,7 @@ class RowList(LineView, can_focus=True, inherit_bindings=False):
             return self.strip([Segment(" " + self.head_line(self.shown_width - 1), self.style_of("row-list--muted"))])
         row = self.scroll_offset.y + y - head
         if not self.row_count:
-            lines = self.empty_lines()
+            lines = self._empty_lines
             return self.strip([Segment(lines[y] if y < len(lines) else "", self.style_of("row-list--muted"))])
         if row >= self.row_count:
             return self.strip(())
