@@ -6,7 +6,7 @@ import inspect
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 import pytest
 from textual import _wait, strip
@@ -19,6 +19,8 @@ from textual.screen import Screen
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
+    from textual.geometry import Size
+    from textual.strip import Strip
 
 # Textual waits in steps of 20 ms until the app is idle: after each of dozens of keys, in a thousand tests.
 _wait.SLEEP_GRANULARITY = 0.004
@@ -61,14 +63,16 @@ def _hash_in_c() -> None:
 
 
 def _draw_when_looked_at() -> None:
-    """Draw the first frame of each kind of screen in a module, the last of each app, and otherwise only frames that a
-    test reads. A plain screen, of an app for one widget, is always drawn.
+    """Draw the first frame of each kind of screen in a module, the last of each app unless its test has read it, and
+    otherwise only frames that a test reads. A plain screen, of an app for one widget, is always drawn.
 
     Without a terminal Textual draws frames and discards them, which takes a third of a test's time. With `make soak`
     every frame is drawn.
     """
-    render_update, shutdown = Compositor.render_update, App[object]._shutdown
+    render_update, render_strips, shutdown = Compositor.render_update, Compositor.render_strips, App[object]._shutdown
     drawn: set[tuple[str, type[Screen]]] = set()
+    read: WeakSet[Compositor] = WeakSet()
+    """Those whose last frame a test has read."""
 
     def render(
         self: Compositor, full: bool = False, screen_stack: list[Screen] | None = None, simplify: bool = False
@@ -76,18 +80,28 @@ def _draw_when_looked_at() -> None:
         module, screen = os.environ.get("PYTEST_CURRENT_TEST", "").partition("::")[0], type(active_app.get().screen)
         if (module, screen) in drawn and screen is not Screen:
             self._dirty_regions.clear()
+            read.discard(self)
             return None
         drawn.add((module, screen))
         return render_update(self, full, screen_stack, simplify)
 
+    def draw(self: Compositor, size: Size | None = None) -> list[Strip]:
+        strips = render_strips(self, size)
+        read.add(self)
+        return strips
+
     async def draw_last(self: App[object]) -> None:
         try:
             if self._running and self._screen_stack:
-                self.screen._compositor.render_strips(self.size)
+                screen = self.screen
+                is_behind = screen._layout_required or screen._repaint_required or screen._dirty_widgets
+                if is_behind or screen._compositor not in read:
+                    screen._compositor.render_strips(self.size)
         finally:
             await shutdown(self)
 
     Compositor.render_update = render
+    Compositor.render_strips = draw
     App._shutdown = draw_last
 
 
