@@ -72,7 +72,6 @@ def pytest_collection_finish() -> None:
     One app is a cycle of some 100,000 objects: with Python's default thresholds a fifth of the time went into
     collections.
     """
-    gc.collect()
     gc.freeze()
     gc.set_threshold(10_000, 10, 10)
     gc.enable()
