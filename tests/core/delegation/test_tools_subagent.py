@@ -24,7 +24,7 @@ from tests.core.delegation.delegating import SESSION, Calling, call, parent_engi
 from tests.repositories import make_repository
 from tests.waiting import wait_until
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("forked_wrappers")]
 
 
 @pytest.fixture

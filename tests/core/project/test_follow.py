@@ -44,7 +44,7 @@ from tests.waiting import wait_until
 
 from .following import following
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("forked_wrappers")]
 
 IDS = [f"20260101-0000{second:02}-abcdef" for second in range(16)]
 

@@ -26,7 +26,7 @@ from ...killing import IS_WHOLE
 from ...planted import KINDS, make_outside, plant, tree_of
 from ..command_line import Done, subdeck, write_preset
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("forked_wrappers")]
 
 PLANTED = "20260101-000000-abcdef"
 """The planted run."""

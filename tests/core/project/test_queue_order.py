@@ -22,7 +22,7 @@ from tests.core.delegation.delegating import Calling, call, parent_engine, task
 from tests.factories import open_engine, request, start, wait_for_end
 from tests.waiting import wait_until
 
-pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("forked_commands")]
+pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("forked_commands", "forked_wrappers")]
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from subdeck.core.system.files import write_state
 from tests.core.command_line import SUBDECK, run_dirs, subdeck, write_preset, write_settings
 from tests.core.delegation.delegating import Calling, call, parent_engine, running, task
 
-pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("forked_commands")]
+pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("forked_commands", "forked_wrappers")]
 
 
 @pytest.fixture

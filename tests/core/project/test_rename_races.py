@@ -17,7 +17,7 @@ from tests.core.project import renaming
 from tests.factories import lives, open_engine, result_of, start, started
 from tests.waiting import wait_until
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("forked_wrappers")]
 
 PLACES = (".pi", ".pi/subagents", ".pi/subagents/runs", "")
 

@@ -22,7 +22,7 @@ from tests.waiting import wait_until
 
 from ..offline_agent.offline_reader import SHOP, write_tree
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("forked_wrappers")]
 
 ASKS = "Where is the token checked? Ask me which file."
 ANSWER = "src/auth.py"

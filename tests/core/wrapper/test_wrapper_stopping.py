@@ -39,7 +39,7 @@ from tests.factories import (
 )
 from tests.waiting import wait_until
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("forked_wrappers")]
 
 FOREVER = 60.0
 """A grace in seconds that no test waits for: a test that ends earlier did not need it."""
