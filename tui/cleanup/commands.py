@@ -8,6 +8,7 @@ from ...core.run.describe import runs_word
 from ...core.text.plain import one_line
 from ..commands import Commands
 from ..keys.command import DECK, Action, KeyContext, at, command, unbound
+from ..terminal.textual_internals import set_timer
 
 if TYPE_CHECKING:
     from ...core.work.deletion import Cleaned
@@ -36,7 +37,7 @@ class CleanUpCommands(Commands):
         choice = await self.app.push_screen_wait(screen)
         if choice is None:
             return
-        busy = self.app.set_timer(BUSY_SECONDS, lambda: self._say(f"Deleting {runs_word(len(choice.run_ids))}…"))
+        busy = set_timer(self.app, BUSY_SECONDS, lambda: self._say(f"Deleting {runs_word(len(choice.run_ids))}…"))
         try:
             cleaned = await self._bridge.call(clean, engine.project, choice.run_ids, for_good=choice.purge)
         finally:

@@ -18,7 +18,7 @@ from ...core.run.snapshot import RunSnapshot
 from ...core.text.plain import one_line
 from ...core.text.visible import recounted
 from ..terminal.escapes import notification, through_tmux
-from ..terminal.textual_internals import write_to_terminal
+from ..terminal.textual_internals import set_timer, write_to_terminal
 from ..text.cells import cells as width_of
 from ..toasts import TOASTS_ON_SCREEN, ToastList
 
@@ -127,7 +127,7 @@ class Toasts:
 
     def _arm(self, seconds: float) -> None:
         self._armed = True
-        self._node.set_timer(seconds, self._show)
+        set_timer(self._node, seconds, self._show)
 
     def _show(self) -> None:
         self._armed = False

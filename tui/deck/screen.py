@@ -45,7 +45,7 @@ from ..talk.block import RequestBlock
 from ..talk.line import Saying, TalkLine
 from ..terminal.escapes import WindowTitle
 from ..terminal.key_queue import KeyQueueApp
-from ..terminal.textual_internals import LeanScreen, bind
+from ..terminal.textual_internals import LeanScreen, bind, set_timer
 from ..tiles.commands import TileCommands
 from ..toasts import ToastList, answer_key
 from ..transcript.earlier import MOST as MOST_EARLIER, answers_of
@@ -161,7 +161,7 @@ class MainScreen(LeanScreen):
         self._single_run.begin()
         self.call_after_refresh(self.bridge.start)
         if not self._readonly:
-            self.set_timer(STARTUP_CLEANUP_DELAY_S, self._clean_up)
+            set_timer(self, STARTUP_CLEANUP_DELAY_S, self._clean_up)
             self.watch(cast(KeyQueueApp, self.app), "app_focus", self._come_back, init=False)
         self.set_interval(1.0, self._tick)
         if self._watched:

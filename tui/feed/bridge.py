@@ -21,6 +21,7 @@ from ...core.errors import SubdeckError, explained, reason
 from ...core.system.log import log_fault
 from ..terminal.after_close import carry_out, was_closed
 from ..terminal.process import freeze_once
+from ..terminal.textual_internals import set_timer
 from ..text.format import format_error
 from .lines import View
 from .messages import (
@@ -421,7 +422,7 @@ class Bridge(SupervisingWidget):
             self._take()
         else:
             self._waiting = True
-            self.set_timer(due, self._take)
+            set_timer(self, due, self._take)
 
     def _take(self) -> None:
         self._waiting = False

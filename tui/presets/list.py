@@ -19,6 +19,7 @@ from ...core.text.plain import one_line
 from ..keys.command import Action, KeyContext
 from ..keys.keymap import bindings
 from ..terminal.after_close import notify_failure
+from ..terminal.textual_internals import set_timer
 from ..widgets.line_view import RowList
 
 if TYPE_CHECKING:
@@ -136,7 +137,7 @@ class PresetList(RowList):
         if self._preview_timer:
             self._preview_timer.stop()
         if (preset := self.preset) and preset not in self._warnings:
-            self._preview_timer = self.set_timer(PREVIEW_AFTER, partial(self._preview, preset))
+            self._preview_timer = set_timer(self, PREVIEW_AFTER, partial(self._preview, preset))
 
     def _show_edge(self) -> None:
         """Show the summary at the lower edge if the facts do not fit below the rows."""

@@ -19,6 +19,7 @@ from ..keys.actions import ACTIONS
 from ..keys.command import Action, ActionContext, KeyContext
 from ..keys.keymap import TEXT_CONTEXTS, bindings, key_of, keys_line
 from ..terminal.key_queue import KeyQueueApp
+from ..terminal.textual_internals import set_timer
 from ..widgets.line_view import LineView
 from ._request_rows import TITLE, BlockRow, Tone, request_rows
 
@@ -231,7 +232,7 @@ class RequestBlock(LineView, can_focus=True, inherit_bindings=False):
             return
         if self._timer:
             self._timer.stop()
-        self._timer = self.set_timer(min(delay, POLL_S), self._settle)
+        self._timer = set_timer(self, min(delay, POLL_S), self._settle)
 
     def _close(self) -> None:
         self.request = self._past = None
@@ -245,7 +246,7 @@ class RequestBlock(LineView, can_focus=True, inherit_bindings=False):
         if self.is_shown and self.app.screen is self.screen and self.is_on_screen:
             self._guard.note_visible(self._now)
             if self._is_new and (delay := self._guard.seconds_left(self._now)):
-                self.set_timer(delay, self.tick)
+                set_timer(self, delay, self.tick)
             self._settle()
 
     def on_show(self, _: Show) -> None:

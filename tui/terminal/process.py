@@ -10,6 +10,8 @@ from collections.abc import Callable
 from types import FrameType
 from typing import TYPE_CHECKING
 
+from .textual_internals import set_timer
+
 if TYPE_CHECKING:
     from textual.widget import Widget
 
@@ -72,7 +74,7 @@ def freeze_once(widget: Widget) -> None:
     if _frozen:
         return
     _frozen.append(True)
-    widget.set_timer(QUIET, _freeze)
+    set_timer(widget, QUIET, _freeze)
 
 
 def _freeze() -> None:

@@ -25,9 +25,11 @@ from textual.widgets._toast import Toast
 if TYPE_CHECKING:
     from textual.driver import Driver
     from textual.filter import LineFilter
+    from textual.message_pump import MessagePump
     from textual.notifications import Notification
     from textual.reactive import Reactive
     from textual.strip import Strip
+    from textual.timer import Timer
 
 # pyright: reportPrivateUsage=false
 
@@ -160,6 +162,17 @@ def push_for(owner: Widget, screen: Screen[Result], then: Callable[[Result | Non
         owner.app.push_screen(screen, then)
     finally:
         active_message_pump.reset(pushed_by)
+
+
+def set_timer(node: MessagePump, delay: float, then: Callable[[], object]) -> Timer:
+    """Call `then` once, after `delay` seconds or later; stop the timer to prevent it.
+
+    Textual's own method never calls it if the time has passed before the timer begins to wait, on a busy machine or
+    for a tiny delay.
+    """
+    timer = node.set_timer(delay, then)
+    timer._skip = False
+    return timer
 
 
 def bind(node: Widget, key: str, action: str, name: str) -> None:

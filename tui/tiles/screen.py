@@ -19,7 +19,7 @@ from ...core.text.plain import one_line
 from ...core.text.visible import recounted
 from ..keys.command import Action, KeyContext
 from ..keys.keymap import bindings, keys_line
-from ..terminal.textual_internals import LeanScreen
+from ..terminal.textual_internals import LeanScreen, set_timer
 from ..text.cells import cells, fit
 from ..transcript.pane import EDGES, Transcript
 
@@ -116,7 +116,7 @@ class TilesScreen(LeanScreen):
         """Draw all changes of one frame at once: drawing one tile costs as much as drawing all."""
         if not self._is_due and (self._changed or self._gone or self._read):
             self._is_due = True
-            self.set_timer(TOGETHER_S, self._show)
+            set_timer(self, TOGETHER_S, self._show)
 
     def _show(self) -> None:
         changed, gone, messages = self._changed, self._gone, self._read

@@ -251,8 +251,9 @@ class FakeScreen:
     def notify(self, text: str, **_: object) -> None:
         self.said.append(text)
 
-    def set_timer(self, seconds: float, callback: Callable[[], None]) -> None:
+    def set_timer(self, seconds: float, callback: Callable[[], None]) -> SimpleNamespace:
         self.timers.append((seconds, callback))
+        return SimpleNamespace()
 
 
 def test_never_more_than_three_toasts(monkeypatch: pytest.MonkeyPatch) -> None:

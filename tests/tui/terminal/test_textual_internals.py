@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import Callable
+from itertools import chain, repeat
+from pathlib import Path
 from typing import Any
 
 import pytest
 from subdeck.tui.launch._screen import LaunchScreen
+from subdeck.tui.terminal import textual_internals
 from subdeck.tui.terminal.textual_internals import (
     LeanScreen,
     bind,
     drop_bindings,
     grow,
     make_room_for_toast,
+    set_timer,
     write_to_terminal,
 )
 from subdeck.tui.theme import LIGHT
+from textual import _time
 from textual.app import App, ComposeResult
 from textual.geometry import Region, Size
 from textual.notifications import Notification
@@ -37,6 +43,25 @@ class OneWidget(App[None]):
 
     def compose(self) -> ComposeResult:
         yield self.widget
+
+
+async def test_a_timer_that_begins_late_is_called(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A timer whose time passes between two of its own lines is called at once, not never."""
+    called = asyncio.Event()
+    async with OneWidget(Static()).run_test() as pilot:
+        moments = chain((0.0,), repeat(1.0))
+        monkeypatch.setattr(_time, "get_time", lambda: next(moments))
+        set_timer(pilot.app.screen, 0.5, called.set)
+        async with asyncio.timeout(10):
+            await called.wait()
+        monkeypatch.undo()
+
+
+def test_no_timer_is_textuals_own() -> None:
+    """The app sets its timers by the function that never leaves one out."""
+    app = Path(textual_internals.__file__).parents[1]
+    others = [path.name for path in app.rglob("*.py") if ".set_timer(" in path.read_text(encoding="utf-8")]
+    assert others == [Path(textual_internals.__file__).name]
 
 
 async def test_rules_are_applied_once_and_again_for_another_theme(monkeypatch: pytest.MonkeyPatch) -> None:
