@@ -169,8 +169,8 @@ class Git:
         """
         check_version(OLDEST)
         if self._settings is None:
-            self.configured()
-        return self._converse(take, arguments, (*configuration.FIXED, *(self._settings or ())), input)
+            self._settings = (*configuration.overrides(self.configured()), *self._more)
+        return self._converse(take, arguments, (*configuration.FIXED, *self._settings), input)
 
     def configured(self) -> list[configuration.ConfigEntry]:
         """Return all effective settings with their scope; this runs no other program. Raises GitError."""
@@ -179,10 +179,7 @@ class Git:
         code, stderr = self._converse(written.append, configuration.LISTING, configuration.FIXED, None)
         if code:
             raise failure(configuration.LISTING, GitResult(code, b"", stderr), self.directory)
-        entries = configuration.parsed(b"".join(written))
-        if self._settings is None:
-            self._settings = (*configuration.overrides(entries), *self._more)
-        return entries
+        return configuration.parsed(b"".join(written))
 
     def trees(self, *names: str) -> list[str]:
         """Return the tree of each commit or tree, all by one command. Raises GitError, also for a missing one."""
