@@ -183,10 +183,11 @@ class Git:
 
     def trees(self, *names: str) -> list[str]:
         """Return the tree of each commit or tree, all by one command. Raises GitError, also for a missing one."""
-        asked = "".join(f"{name}^{{tree}}\n" for name in names).encode()
-        found = os.fsdecode(self.run("cat-file", "--batch-check=%(objectname)", input=asked)).splitlines()
-        if missing := next((name for name, tree in zip(names, found, strict=True) if " " in tree), None):
-            raise GitError(f"git has no tree of {one_line(missing, 80)}", where=one_line(self.directory))
+        asked = "".join(f"{name}^{{tree}}\n" for name in names)
+        found = os.fsdecode(self.run("cat-file", "--batch-check=%(objectname)", input=os.fsencode(asked))).splitlines()
+        for name, tree in zip(names, found, strict=False):  # a line break in a name would ask for two
+            if " " in tree or "\n" in name:
+                raise GitError(f"git has no tree of {one_line(name, 80)}", where=one_line(self.directory))
         return found
 
     def _converse(

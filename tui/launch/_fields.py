@@ -65,7 +65,7 @@ class LaunchFields(VerticalScroll, can_focus=False):
         self._asked = ""
         """The agent being queried for its models."""
         self._by_name: dict[str, Widget] = {}
-        """All widgets with an id, once the dialog is mounted; the set does not change later."""
+        """All widgets that the dialog is mounted with and that have an id; problems come later."""
         self._rows: dict[str, Widget] = {}
         """The row of each field that can have a problem; most names are the `where` of their errors."""
         self._problems: dict[Widget, Problem] = {}
@@ -328,6 +328,7 @@ class LaunchFields(VerticalScroll, can_focus=False):
         self.call_after_refresh(self._keep_in_sight)
 
     def _problem_below(self, row: Widget) -> Problem:
+        """Return the line for the problems of a row, mounted at its first use."""
         if row not in self._problems:
             first = next(field for field, its_row in self._rows.items() if its_row is row)
             self._problems[row] = Problem(name=f"{first}-problem")

@@ -49,6 +49,17 @@ def test_what_goes_together_is_merged(tmp_path: Path, store: Store) -> None:
     assert ours == merges.merged(git_there, base, ours, base).tree
 
 
+@pytest.mark.parametrize("name", ["f" * 40, "no-branch", "HEAD\nHEAD", "\udcff"])
+def test_what_has_no_tree_is_refused(tmp_path: Path, store: Store, name: str) -> None:
+    """A name without a tree is an error that says which, also if other names have one."""
+    root = make(tmp_path / "r", {"a": TEXT})
+    store.take(found(root))
+    git_there = store.git(found(root))
+    assert [found(root).tree] * 2 == git_there.trees("HEAD", found(root).tree)
+    with pytest.raises(GitError, match="has no tree of"):
+        git_there.trees("HEAD", name)
+
+
 def test_conflicts_are_told_by_file(tmp_path: Path, store: Store) -> None:
     """Each conflicting file is reported once with the kind of its conflict, even with an odd name."""
     names = {"text": TEXT, "deleted": TEXT, 'quo"te\nline': TEXT, "fine": TEXT}
