@@ -211,7 +211,8 @@ class Spool:
         self._waiting.add(event)
         try:
             if self.generation == generation:
-                await asyncio.wait_for(event.wait(), timeout)
+                async with asyncio.timeout(timeout):
+                    await event.wait()
         except TimeoutError:
             return
         finally:
@@ -379,7 +380,8 @@ class Offers:
         offer.holders += 1
         spool.ring()
         try:
-            await asyncio.wait_for(offer.settled.wait(), PATIENCE_S)
+            async with asyncio.timeout(PATIENCE_S):
+                await offer.settled.wait()
         except TimeoutError:
             return False
         finally:

@@ -113,7 +113,8 @@ class PathInput(ChoosingInput):
         if self._suggestion or not self.value or self.suggester is None:
             return self._suggestion
         try:
-            return await asyncio.wait_for(self.suggester.get_suggestion(self.value), COMPLETION_S) or ""
+            async with asyncio.timeout(COMPLETION_S):
+                return await self.suggester.get_suggestion(self.value) or ""
         except TimeoutError:  # a directory that does not answer
             return ""
 

@@ -18,7 +18,7 @@ from textual.events import Event, Key, Paste
 from textual.screen import ModalScreen
 from textual.widget import Widget
 
-from .textual_internals import ToastPressApp
+from .textual_internals import ToastPressApp, is_leaving
 
 LOADING = "-loading"
 """The class of a screen that takes no keys yet."""
@@ -60,6 +60,8 @@ class KeyQueueApp(ToastPressApp, inherit_bindings=False):
         if not isinstance(event, Key | Paste) or event.is_forwarded:
             await super().on_event(event)
             return
+        if is_leaving(self):
+            return  # meant for the screen that is closing, or for the shell
         came = self.clock() - (time.monotonic() - event.time)  # the loop may have been busy since
         self._typed.append((event, KeyTime(came, self.last_key_at)))
         self.last_key_at = came
@@ -86,7 +88,7 @@ class KeyQueueApp(ToastPressApp, inherit_bindings=False):
             while True:
                 await self._until(self._follow(start))
                 await self._until(self._screen_ready())
-                if not self._typed:
+                if not self._typed or is_leaving(self):
                     return
                 start = await self._hand_on()
         finally:
@@ -112,7 +114,8 @@ class KeyQueueApp(ToastPressApp, inherit_bindings=False):
 
     async def _until(self, done: Awaitable[None]) -> None:
         try:
-            await asyncio.wait_for(done, PATIENCE_S)
+            async with asyncio.timeout(PATIENCE_S):  # wait_for may swallow the cancellation of a closing app
+                await done
         except TimeoutError:
             return  # any cause may hold keys back, but you have to get through
 

@@ -175,6 +175,11 @@ def set_timer(node: MessagePump, delay: float, then: Callable[[], object]) -> Ti
     return timer
 
 
+def is_leaving(app: App[Any]) -> bool:
+    """Return whether the app is ending, or asked to; its screens may be gone already."""
+    return app._exit or not app._running
+
+
 def bind(node: Widget, key: str, action: str, name: str) -> None:
     """Bind one more key of this widget or screen, instead of its default; Textual's `bind` is only for the app."""
     spelled = _character_to_key(key) if len(key) == 1 else key
