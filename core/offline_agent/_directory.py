@@ -9,12 +9,13 @@ import os
 import re
 from fnmatch import fnmatchcase
 from functools import cached_property
-from typing import Any, NamedTuple
-
-from pathspec import GitIgnoreSpec
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from ..text.plain import plain
 from ._replacement import Replacement, ToolError, edited
+
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
 
 READING = ("read", "grep", "find", "ls")
 TOOL_NAMES = (*READING, "edit")
@@ -35,7 +36,7 @@ _CUT = "The directory is larger than one search covers, and a part was left out.
 _MAX_STARS = 3
 """In an ignore rule: matching time grows with the name's length to that power."""
 
-Rules = tuple[tuple[str, GitIgnoreSpec], ...]
+Rules: TypeAlias = "tuple[tuple[str, GitIgnoreSpec], ...]"
 """Rules of the `.gitignore` files, from the root down, each with its directory: `a/b/`."""
 
 
@@ -217,6 +218,8 @@ def place(hit: Hit) -> str:
 
 def _ignore_rules(lines: list[str]) -> GitIgnoreSpec:
     """Parse a `.gitignore`; skips invalid rules, and rules that would match slowly."""
+    from pathspec import GitIgnoreSpec  # half of this program's start
+
     rules = GitIgnoreSpec.from_lines([])
     for line in lines:
         if line.replace("**", "*").count("*") <= _MAX_STARS:
