@@ -1,11 +1,10 @@
 """An agent that speaks pi's JSON mode and does what its task says, a command a line; see `COMMANDS`.
 
-Standard library only, so that `python -I -S` starts it in a few milliseconds. Paths are relative to its cwd.
+Standard library only, and modules that take milliseconds are loaded by the few commands that need them: `python -I -S`
+has to start it quickly. Paths are relative to its cwd.
 """
 
 import os
-import signal
-import subprocess
 import sys
 import time
 
@@ -110,6 +109,8 @@ def edit(words):
 
 
 def bash(command):
+    import subprocess
+
     subprocess.run(["sh", "-c", command], stdin=subprocess.DEVNULL, stdout=2, check=True)
     call("bash", {"command": command})
 
@@ -151,17 +152,21 @@ def leave(code):
 
 
 def die(name):
+    import signal
+
     os.kill(os.getpid(), getattr(signal, name))
 
 
 def deaf(_):
+    import signal
+
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
 
 
 def hang(_):
     while True:
-        signal.pause()
+        time.sleep(1000)
 
 
 def touch(path):
@@ -179,6 +184,8 @@ def linger(seconds):
 
 def detach(path, environment=None):
     """Leave a process in a separate session behind, and its pid in a file."""
+    import subprocess
+
     nowhere = subprocess.DEVNULL
     sleeper = subprocess.Popen(
         ["sleep", "1000"], stdin=nowhere, stdout=nowhere, stderr=nowhere, start_new_session=True, env=environment
