@@ -23,6 +23,7 @@ from subdeck.core.system import processes
 from subdeck.core.wrapper import __main__ as wrapper
 
 sys.path.append(str(Path(__file__).parents[2]))
+from tests.children import agents
 from tests.children.loaded import become
 
 LARGEST = 1 << 20
@@ -43,6 +44,7 @@ def load():
     for name in ("base64", "difflib", "encodings.utf_8_sig", "hashlib", "yaml"):
         importlib.import_module(name)
     wrapper._load("ctypes", with_usual_kind=True)
+    agents.prepare(become)
     standby._spawn = stand_by
 
 

@@ -12,12 +12,16 @@ import signal
 import socket
 import sys
 import time
+from pathlib import Path
 from typing import Any
 
 from subdeck.core.run import artifacts
 from subdeck.core.runners import standby
 from subdeck.core.system import cgroup, processes
 from subdeck.core.wrapper import __main__ as wrapper
+
+sys.path.append(str(Path(__file__).parents[2]))
+from tests.children import agents
 
 LIBC = ctypes.CDLL(None)
 LIBC.getenv.restype = ctypes.c_void_p
@@ -68,6 +72,7 @@ def become(environment: dict[str, str]) -> None:
 
 def main() -> None:
     wrapper._load("ctypes", with_usual_kind=True)
+    agents.prepare(become)
     order = serve()
     if order is None:
         return

@@ -19,7 +19,7 @@ from tests.core.delegation.delegating import SESSION, call, parent_engine, task
 from tests.core.talking import permission
 from tests.factories import changed, make_finished, make_meta, make_snapshot, wait_for_end
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("forked_wrappers")]
 
 
 @pytest.fixture

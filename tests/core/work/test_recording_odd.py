@@ -12,7 +12,7 @@ from tests.factories import events_of, open_engine, result_of, run_to_end
 
 from ..git.repositories import git, make
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("forked_wrappers")]
 
 
 def changed(directory: Path, *script: str) -> Changes:

@@ -48,7 +48,7 @@ from ..conversing import (
     write_preset,
 )
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("forked_wrappers")]
 
 NOTHING = script("say I think I am done.", "finish")
 """An attempt that ends without the call."""

@@ -28,7 +28,7 @@ from tests.factories import (
     wait_until_gone,
 )
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("forked_wrappers")]
 
 
 @pytest.fixture

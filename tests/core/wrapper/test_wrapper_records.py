@@ -43,7 +43,7 @@ from tests.factories import (
 )
 from tests.waiting import wait_until
 
-pytestmark = pytest.mark.processes
+pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("forked_wrappers")]
 
 
 def queued_run(engine: Engine, *script: str) -> tuple[RunSnapshot, RunSnapshot]:

@@ -1,0 +1,113 @@
+"""Agents of tests that are Python programs, run in the process that was forked to start them.
+
+A new Python and its modules take most of their time, and a bridge of ACP loads for half a second. A program that this
+process has not been prepared for is started as usual.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import os
+import runpy
+import signal
+import sys
+import traceback
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from types import CodeType
+from typing import Any, NoReturn
+
+from subdeck.core.agents.acp._programs import _PROGRAM as BRIDGE
+from subdeck.core.system import processes
+
+EXECVE = os.execve
+OFFLINE = "subdeck.core.offline_agent"
+HERE = Path(__file__).parent
+SCRIPTS = ("puppet.py", "conversing.py", "counted.py", "scripted/claude.py", "scripted/codex.py", "scripted/pi.py")
+WRAPPER, AGENT = b"subdeck.core.wrapper", b"tests.children.agent"
+"""The last argument of a wrapper, and of an agent that was one: both are visible to other processes."""
+
+
+def prepare(become: Callable[[dict[str, str]], None]) -> None:
+    """Load the agents' modules, and run agents in forks of this process from now on; `become` takes an environment."""
+    from subdeck.core.acp_bridge import _sdk
+
+    _sdk.prepare()
+    from subdeck.core.acp_bridge import __main__, _session  # noqa: F401
+    from subdeck.core.offline_agent import __main__ as offline  # noqa: F401
+
+    scripts = {str(HERE / name): compile((HERE / name).read_text(), HERE / name, "exec") for name in SCRIPTS}
+    os.execve = partial(_run_or_exec, scripts, become)
+
+
+def _run_or_exec(
+    scripts: dict[str, CodeType],
+    become: Callable[[dict[str, str]], None],
+    program: str,
+    argv: list[bytes],
+    environment: dict[bytes, bytes],
+) -> None:
+    words = [os.fsdecode(word) for word in argv]
+    match words[1:]:
+        case ["-P", "-E", "-m", name, *rest] if name == OFFLINE and program == sys.executable:
+            run: Callable[[], Any] = partial(runpy.run_module, OFFLINE, run_name="__main__", alter_sys=True)
+            rest = [OFFLINE, *rest]
+        case ["-P", "-E", "-c", code, *rest] if code == BRIDGE and program == sys.executable:
+            run, rest = partial(exec, BRIDGE, {"__name__": "__main__"}), ["-c", *rest]
+        case ["-I", "-S", path, *rest] if path in scripts and program == sys.executable:
+            run, rest = partial(exec, scripts[path], {"__name__": "__main__", "__file__": path}), [path, *rest]
+        case _:
+            EXECVE(program, argv, environment)
+            return
+    processes.close_inherited()  # so that the starter learns of the start
+    become({os.fsdecode(name): os.fsdecode(value) for name, value in environment.items()})
+    _take_its_name()
+    _reset_signals()
+    sys.argv[:] = rest
+    gc.enable()
+    _run(run)
+
+
+def _take_its_name() -> None:
+    start, end = map(int, Path("/proc/self/stat").read_text().rpartition(")")[2].split()[45:47])
+    line = ctypes.string_at(start, end - start)
+    if (place := line.find(WRAPPER)) >= 0:
+        ctypes.memmove(start + place, AGENT, len(AGENT))
+
+
+def _reset_signals() -> None:
+    """Handle signals as a new Python does."""
+    for number in signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP}:
+        if callable(signal.getsignal(number)):
+            signal.signal(number, signal.SIG_DFL)
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_IGN)
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def _run(run: Callable[[], Any]) -> NoReturn:
+    """Run a program to its end, as Python does with its main program."""
+    code: Any = 0
+    try:
+        run()
+    except SystemExit as ended:
+        code = ended.code
+        if code is not None and not isinstance(code, int):
+            print(code, file=sys.stderr)
+            code = 1
+    except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGINT)
+    except BaseException:
+        traceback.print_exc()
+        code = 1
+    finally:
+        try:
+            sys.stdout.flush()
+            sys.stderr.flush()
+        except (OSError, ValueError):
+            code = 120
+        os._exit(code or 0)
