@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.commands import Commands
 from tests.house.reference import recording
 from tests.house.reference.json_documents import NAMED_BY_USER, described, recorded
 
@@ -13,9 +14,9 @@ REWRITE = "run `python -m tests.house.reference --record`"
 
 
 @pytest.mark.timeout(900)  # all commands, one after the other
-def test_the_documents_have_the_fields_of_the_reference() -> None:
+def test_the_documents_have_the_fields_of_the_reference(commands: Commands) -> None:
     """A field that was added, removed or changed its type must be recorded."""
-    now, before = recording.record(), recorded()
+    now, before = recording.record(commands.run), recorded()
     assert set(now) == set(before), REWRITE
     for name in now:
         played, kept = _fields(now, name), _fields(before, name)

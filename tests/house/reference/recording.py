@@ -15,9 +15,10 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from tests import isolation
+from tests.core.command_line import SUBDECK, Done
 from tests.core.offline_agent.offline_reader import SHOP, write_tree
 from tests.repositories import IDENTITY
 from tests.waiting import wait_until
@@ -43,14 +44,26 @@ EDIT = 'replace "Requests are authenticated here" with "Checks the token of a re
 STREAM = '{"type": "text", "text": "Done."}\n'
 
 
-def record() -> Recorded:
+class Run(Protocol):
+    """Runs a command of subdeck to its end, in exactly this environment."""
+
+    def __call__(self, *words: str, cwd: Path, stdin: bytes, **environment: str) -> Done: ...
+
+
+def _run(*words: str, cwd: Path, stdin: bytes, **environment: str) -> Done:
+    command = (*SUBDECK, *words)
+    done = subprocess.run(command, cwd=cwd, env=environment, input=stdin, capture_output=True, timeout=PATIENCE_S)
+    return Done(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+
+def record(run: Run = _run) -> Recorded:
     """Make a project, run all commands in it, and return their documents without varying parts."""
     root = Path(tempfile.mkdtemp(prefix="sd-", dir="/tmp"))
     environment = isolation.variables(root) | IDENTITY | {"SUBDECK_OFFLINE_PACE": "0", "GIT_CONFIG_NOSYSTEM": "1"}
     if isolation.MARKER in os.environ:
         environment[isolation.MARKER] = os.environ[isolation.MARKER]
     environment["PATH"] = isolation.search_path(environment.get("PATH", os.defpath), root / "bin")
-    session = _Session(root, environment)
+    session = _Session(root, environment, run)
     try:
         session.make_project()
         session.play()
@@ -65,10 +78,11 @@ def encoded(recorded: Recorded) -> str:
 
 
 class _Session:
-    def __init__(self, root: Path, environment: dict[str, str]) -> None:
+    def __init__(self, root: Path, environment: dict[str, str], run: Run) -> None:
         self.root = root
         self.project = root / "shop"
         self.environment = environment
+        self._run = run
         self.recorded: Recorded = {}
 
     def make_project(self) -> None:
@@ -158,16 +172,16 @@ class _Session:
     def keep(self, name: str, *words: str) -> Any:
         """Call a command and keep its document."""
         done = self.call((*words, "--json"))
-        if not done.stdout:
-            raise RuntimeError(f"{' '.join(words)}: no document\n{done.stderr}")
-        return self._kept(name, (*words, "--json"), json.loads(done.stdout))
+        if not done.out:
+            raise RuntimeError(f"{' '.join(words)}: no document\n{done.err}")
+        return self._kept(name, (*words, "--json"), done.document)
 
     def keep_error(self, name: str, *words: str) -> None:
-        self._kept(name, (*words, "--json"), json.loads(self.call((*words, "--json")).stderr))
+        self._kept(name, (*words, "--json"), json.loads(self.call((*words, "--json")).err))
 
     def keep_lines(self, name: str, *words: str, stdin: str, most: int) -> None:
         """Call a command that prints a document on each line, and keep the first ones."""
-        for line in self.call(words, stdin).stdout.splitlines()[:most]:
+        for line in self.call(words, stdin).out.splitlines()[:most]:
             self._kept(name, words, json.loads(line))
 
     def _kept(self, name: str, words: tuple[str, ...], document: Any) -> Any:
@@ -175,23 +189,13 @@ class _Session:
         self.recorded.setdefault(name, []).append(call)
         return document
 
-    def call(self, words: tuple[str, ...], stdin: str = "") -> subprocess.CompletedProcess[str]:
-        command = (sys.executable, "-P", "-m", "subdeck.tui.main", *words)
-        return subprocess.run(
-            command,
-            cwd=self.project,
-            env=self.environment,
-            input=stdin,
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_S,
-        )
+    def call(self, words: tuple[str, ...], stdin: str = "") -> Done:
+        return self._run(*words, cwd=self.project, stdin=stdin.encode(), **self.environment)
 
     def wait_for_request(self, run_id: str) -> None:
         wait_until(
             lambda: any(
-                request["runId"] == run_id
-                for request in json.loads(self.call(("requests", "--json")).stdout)["requests"]
+                request["runId"] == run_id for request in self.call(("requests", "--json")).document["requests"]
             ),
             "its request",
             timeout=PATIENCE_S,
