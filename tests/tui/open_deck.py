@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from itertools import groupby
 from typing import Any
 
@@ -94,7 +94,12 @@ class Deck:
         block.tick()
 
     async def _drawn(self) -> None:
-        """Let the app draw its data, after its pending messages."""
+        """Let the app handle its pending messages, such as a toast to show, and draw its data."""
+        handled = asyncio.Event()
+        if not self.app._message_queue.empty() and self.app.call_later(handled.set):
+            with suppress(TimeoutError):  # it may be waiting in one of them
+                async with asyncio.timeout(LONGEST_DRAWING_S):
+                    await handled.wait()
         deadline = time.monotonic() + LONGEST_DRAWING_S
         while self._is_behind and time.monotonic() < deadline:
             await asyncio.sleep(0.002)

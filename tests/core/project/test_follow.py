@@ -10,6 +10,7 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -500,8 +501,11 @@ def test_a_project_that_has_gone_and_comes_back(tmp_path: Path) -> None:
 
 def watched_inodes() -> set[int]:
     """Return the inodes that this process watches, from the kernel's list."""
-    told = "".join(path.read_text() for path in Path("/proc/self/fdinfo").iterdir() if path.exists())
-    return {int(inode, 16) for inode in re.findall(r"^inotify wd:\S+ ino:(\S+)", told, re.MULTILINE)}
+    told: list[str] = []
+    for path in Path("/proc/self/fdinfo").iterdir():
+        with suppress(FileNotFoundError):  # another thread may close it
+            told.append(path.read_text())
+    return {int(inode, 16) for inode in re.findall(r"^inotify wd:\S+ ino:(\S+)", "".join(told), re.MULTILINE)}
 
 
 def test_a_busy_neighbour_is_no_reason_to_hurry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
