@@ -198,6 +198,7 @@ def test_no_turn_is_disturbed(here: ParentLab) -> None:
         )
 
 
+@pytest.mark.lane
 @NEWER_PI
 def test_two_parents_in_one_project(here: ParentLab) -> None:
     """Two pi sessions in one project don't see each other's background runs. The app shows who started which."""
@@ -215,6 +216,7 @@ def test_two_parents_in_one_project(here: ParentLab) -> None:
     assert here.runs[0].name == run["runId"]
 
 
+@pytest.mark.lane
 @EITHER_PI
 def test_whoever_waits_no_more_ends_the_run(here: ParentLab) -> None:
     """The runs that a tool call waits for are cancelled if you stop the turn, and if pi is killed."""
