@@ -85,7 +85,7 @@ bench-smoke:
 
 soak:
 	@$(SET_UP) soak
-	@$(TEST_ENV) SUBDECK_EVERY_STEP=1 "$(BIN)/python" -m pytest -n 2 --timeout 1800 tests/core/work/test_work_kills.py tests/core/work/test_taking_kills.py tests/core/notify/test_kills.py tests/core/git/test_git_faults.py tests/core/git/test_git_cuts.py tests/core/project/test_planted.py tests/core/permissions/test_shell_rules.py
+	@$(TEST_ENV) SUBDECK_EVERY_STEP=1 "$(BIN)/python" -m pytest -n 2 --timeout 1800 tests/core/work/test_work_kills.py tests/core/work/test_taking_kills.py tests/core/notify/test_kills.py tests/core/git/test_git_faults.py tests/core/git/test_git_cuts.py tests/core/project/test_planted.py tests/core/permissions/test_shell_rules.py tests/core/web/test_web_race.py
 	@$(TEST_ENV) SUBDECK_EVERY_STEP=1 "$(BIN)/python" -m pytest -n 2 tests/tui
 	@SUBDECK_EVERY_STEP=1 $(MAKE) --no-print-directory agents ARGS="--timeout 1800"
 	@$(TEST_ENV) SUBDECK_EVERY_STEP=1 "$(BIN)/python" -m pytest --timeout 1800 tests/cluster

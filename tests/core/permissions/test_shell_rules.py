@@ -76,10 +76,10 @@ def ran(shell: str, commands: Iterable[str], place: Path) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("command", ATTACKS)
-def test_command_in_disguise_is_denied(command: str) -> None:
+def test_commands_in_disguise_are_denied() -> None:
     """A deny rule matches every disguise of its program."""
-    assert Verdict.DENY is says(command, deny="bash(canary *)", allow="bash")
+    found = {command: says(command, deny="bash(canary *)", allow="bash") for command in ATTACKS}
+    assert {} == {command: verdict for command, verdict in found.items() if verdict is not Verdict.DENY}
 
 
 @pytest.mark.processes

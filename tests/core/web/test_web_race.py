@@ -18,13 +18,14 @@ from subdeck.core.spec.request import RunRequest
 
 from tests import bench
 from tests.factories import write_settings
+from tests.killing import IS_WHOLE
 from tests.waiting import wait_until
 
 from .browsing import Browser, at_once, serving
 
 pytestmark = pytest.mark.processes
 
-ROUNDS = 100
+ROUNDS = 100 if IS_WHOLE else 30
 TALKER = Path(bench.__file__).parent / "talker.py"
 BY = {"deck": "the user", "command line": "the user", "page": "the user on Phone at 127.0.0.1"}
 SAID = {"deck": "from the deck", "command line": "from a shell", "page": "from the page"}
