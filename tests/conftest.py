@@ -128,7 +128,7 @@ def world(session_leaves_nothing: None, request: pytest.FixtureRequest) -> Itera
     isolation.started.clear()
     isolation.connected.clear()
     before, directory, temporary = dict(os.environ), Path.cwd(), tempfile.tempdir
-    isolation.enter(isolation.variables(root) | {isolation.MARKER: test_id})
+    isolation.enter(isolation.variables(root, before) | {isolation.MARKER: test_id}, before)
     tempfile.tempdir = os.environ["TMPDIR"]
     os.chdir(root / "here")
     try:

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import tempfile
 import time
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -118,37 +119,43 @@ def _is_as_new(root: Path) -> bool:
         return False
 
 
-def variables(root: Path) -> dict[str, str]:
+def variables(root: Path, environment: Mapping[str, str] = os.environ) -> dict[str, str]:
     """Return the environment of a world in a short directory (a socket's path has at most 107 bytes)."""
-    kept = {name: value for name, value in os.environ.items() if name in KEPT or name.startswith(KEPT_PREFIXES)}
+    kept = {name: value for name, value in environment.items() if name in KEPT or name.startswith(KEPT_PREFIXES)}
     kept.pop("PYTHONDONTWRITEBYTECODE", None)  # otherwise every process of every test compiles its imports
-    home, temporary = root / "home", root / "tmp"
-    home.mkdir(exist_ok=True)
-    temporary.mkdir(exist_ok=True)
+    home, temporary = f"{root}/home", f"{root}/tmp"
+    for directory in (home, temporary):
+        if not os.path.isdir(directory):
+            os.mkdir(directory)
     return kept | {
-        "HOME": str(home),
+        "HOME": home,
         "LANG": "C.UTF-8",
-        "PI_CODING_AGENT_DIR": str(home / ".pi" / "agent"),
+        "PI_CODING_AGENT_DIR": f"{home}/.pi/agent",
         "PI_OFFLINE": "1",
         "SHELL": "/bin/sh",
         "TERM": "xterm-256color",
-        "TMPDIR": str(temporary),
+        "TMPDIR": temporary,
         "TMUX_TMPDIR": str(root),
         "TZ": TIME_ZONE,
-        "XDG_CACHE_HOME": str(home / ".cache"),
-        "XDG_CONFIG_HOME": str(home / ".config"),
-        "XDG_DATA_HOME": str(home / ".local" / "share"),
-        "XDG_RUNTIME_DIR": str(temporary),
-        "XDG_STATE_HOME": str(home / ".local" / "state"),
+        "XDG_CACHE_HOME": f"{home}/.cache",
+        "XDG_CONFIG_HOME": f"{home}/.config",
+        "XDG_DATA_HOME": f"{home}/.local/share",
+        "XDG_RUNTIME_DIR": temporary,
+        "XDG_STATE_HOME": f"{home}/.local/state",
     }
 
 
-def enter(environment: dict[str, str]) -> None:
-    """Replace the whole environment of this process, except unchanged variables: each test does this twice."""
-    now = dict(os.environ)
+def enter(environment: Mapping[str, str], now: Mapping[str, str] | None = None) -> None:
+    """Replace the whole environment of this process, which is `now`: only what differs, because each test does this
+    twice.
+    """
+    if now is None:
+        now = dict(os.environ)
     for name in now.keys() - environment.keys():
         del os.environ[name]
-    os.environ.update(environment.items() - now.items())
+    for name, value in environment.items():
+        if now.get(name) != value:
+            os.environ[name] = value
     time.tzset()
 
 
