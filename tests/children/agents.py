@@ -14,7 +14,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from types import CodeType
 from typing import Any, NoReturn
@@ -32,14 +32,20 @@ WRAPPER, AGENT = b"subdeck.core.wrapper", b"tests.children.agent"
 
 def prepare(become: Callable[[dict[str, str]], None]) -> None:
     """Load the agents' modules, and run agents in forks of this process from now on; `become` takes an environment."""
-    from subdeck.core.acp_bridge import _sdk
-
-    _sdk.prepare()
-    from subdeck.core.acp_bridge import __main__, _session  # noqa: F401
+    from subdeck.core.acp_bridge import __main__ as bridge  # noqa: F401
     from subdeck.core.offline_agent import __main__ as offline  # noqa: F401
 
     scripts = {str(HERE / name): compile((HERE / name).read_text(), HERE / name, "exec") for name in SCRIPTS}
     os.execve = partial(_run_or_exec, scripts, become)
+
+
+@cache
+def load_bridge() -> None:
+    """Load the SDK of ACP too. It is large: after that each fork takes twice as long."""
+    from subdeck.core.acp_bridge import _sdk
+
+    _sdk.prepare()
+    from subdeck.core.acp_bridge import _session  # noqa: F401
 
 
 def _run_or_exec(

@@ -45,6 +45,7 @@ def load():
         importlib.import_module(name)
     wrapper._load("ctypes", with_usual_kind=True)
     agents.prepare(become)
+    agents.load_bridge()
     standby._spawn = stand_by
 
 

@@ -15,6 +15,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from subdeck.core import paths
 from subdeck.core.run import artifacts
 from subdeck.core.runners import standby
 from subdeck.core.system import cgroup, processes
@@ -43,6 +44,9 @@ def serve() -> dict[str, Any] | None:
         message, streams, _, _ = socket.recv_fds(asking, LARGEST, 3)
         if not message:
             return None
+        order: dict[str, Any] = json.loads(message)
+        if is_for_bridge(order["arguments"][0]):
+            agents.load_bridge()
         pid = os.fork()
         if not pid:
             break
@@ -54,8 +58,15 @@ def serve() -> dict[str, Any] | None:
     for number, stream in enumerate(streams):
         os.dup2(stream, number)
     processes.close_inherited()
-    order: dict[str, Any] = json.loads(message)
     return order
+
+
+def is_for_bridge(run_dir: str) -> bool:
+    """Return whether the agent of a run uses ACP."""
+    try:
+        return b'"agentKind":"acp"' in Path(run_dir, paths.META).read_bytes()
+    except OSError:
+        return False
 
 
 def become(environment: dict[str, str]) -> None:
