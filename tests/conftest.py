@@ -137,7 +137,7 @@ def world(session_leaves_nothing: None, request: pytest.FixtureRequest) -> Itera
         started = list(isolation.started)
         if isolation.connected:
             gc.collect()  # an open connection is reported now, and not in some later test
-            gc.freeze()  # what is left is not searched again: each search of all took up to half a second
+            gc.freeze()  # objects that are left are not searched again, which takes up to half a second
         isolation.end_tmux_servers(root)
         left = isolation.end_left_overs(test_id, others)
         os.chdir(directory)

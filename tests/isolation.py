@@ -146,8 +146,8 @@ def variables(root: Path, environment: Mapping[str, str] = os.environ) -> dict[s
 
 
 def enter(environment: Mapping[str, str], now: Mapping[str, str] | None = None) -> None:
-    """Replace the whole environment of this process, which is `now`: only what differs, because each test does this
-    twice.
+    """Replace the environment of this process, which is `now` if given. Only differences are set, because each test
+    does this twice.
     """
     if now is None:
         now = dict(os.environ)

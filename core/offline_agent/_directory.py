@@ -218,7 +218,7 @@ def place(hit: Hit) -> str:
 
 def _ignore_rules(lines: list[str]) -> GitIgnoreSpec:
     """Parse a `.gitignore`; skips invalid rules, and rules that would match slowly."""
-    from pathspec import GitIgnoreSpec  # half of this program's start
+    from pathspec import GitIgnoreSpec  # loading it takes as long as the rest of the start
 
     rules = GitIgnoreSpec.from_lines([])
     for line in lines:

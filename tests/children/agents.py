@@ -1,7 +1,7 @@
-"""Agents of tests that are Python programs, run in the process that was forked to start them.
+"""Agents of tests that are Python programs, run in the fork of a wrapper that would start them.
 
-A new Python and its modules take most of their time, and a bridge of ACP loads for half a second. A program that this
-process has not been prepared for is started as usual.
+Starting Python and loading modules takes most of an agent's time: half a second for a bridge of ACP. All other programs
+are started as usual.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ OFFLINE = "subdeck.core.offline_agent"
 HERE = Path(__file__).parent
 SCRIPTS = ("puppet.py", "conversing.py", "counted.py", "scripted/claude.py", "scripted/codex.py", "scripted/pi.py")
 WRAPPER, AGENT = b"subdeck.core.wrapper", b"tests.children.agent"
-"""The last argument of a wrapper, and of an agent that was one: both are visible to other processes."""
+"""The last argument of a wrapper, and of an agent in a fork of one, as other processes see it."""
 
 
 def prepare(become: Callable[[dict[str, str]], None]) -> None:
-    """Load the agents' modules, and run agents in forks of this process from now on; `become` takes an environment."""
+    """Load the modules of agents, and let forks of this process run them; `become` sets a process's environment."""
     from subdeck.core.acp_bridge import __main__ as bridge  # noqa: F401
     from subdeck.core.offline_agent import __main__ as offline  # noqa: F401
 
@@ -41,7 +41,7 @@ def prepare(become: Callable[[dict[str, str]], None]) -> None:
 
 @cache
 def load_bridge() -> None:
-    """Load the SDK of ACP too. It is large: after that each fork takes twice as long."""
+    """Load the SDK of ACP too. It is so large that each fork takes twice as long afterwards."""
     from subdeck.core.acp_bridge import _sdk
 
     _sdk.prepare()
@@ -56,27 +56,28 @@ def _run_or_exec(
     environment: dict[bytes, bytes],
 ) -> None:
     words = [os.fsdecode(word) for word in argv]
-    match words[1:]:
-        case ["-P", "-E", "-m", name, *rest] if name == OFFLINE and program == sys.executable:
-            run: Callable[[], Any] = partial(runpy.run_module, OFFLINE, run_name="__main__", alter_sys=True)
-            rest = [OFFLINE, *rest]
-        case ["-P", "-E", "-c", code, *rest] if code == BRIDGE and program == sys.executable:
-            run, rest = partial(exec, BRIDGE, {"__name__": "__main__"}), ["-c", *rest]
-        case ["-I", "-S", path, *rest] if path in scripts and program == sys.executable:
-            run, rest = partial(exec, scripts[path], {"__name__": "__main__", "__file__": path}), [path, *rest]
+    run: Callable[[], Any]
+    match words[1:] if program == sys.executable else []:
+        case ["-P", "-E", "-m", name, *rest] if name == OFFLINE:
+            run = partial(runpy.run_module, OFFLINE, run_name="__main__", alter_sys=True)
+        case ["-P", "-E", "-c", name, *rest] if name == BRIDGE:
+            run = partial(exec, BRIDGE, {"__name__": "__main__"})
+        case ["-I", "-S", name, *rest] if name in scripts:
+            run = partial(exec, scripts[name], {"__name__": "__main__", "__file__": name})
         case _:
             EXECVE(program, argv, environment)
             return
     processes.close_inherited()  # so that the starter learns of the start
     become({os.fsdecode(name): os.fsdecode(value) for name, value in environment.items()})
-    _take_its_name()
+    _change_last_argument()
     _reset_signals()
-    sys.argv[:] = rest
+    sys.argv[:] = [name, *rest]
     gc.enable()
     _run(run)
 
 
-def _take_its_name() -> None:
+def _change_last_argument() -> None:
+    """Keep others from taking this process for a wrapper."""
     start, end = map(int, Path("/proc/self/stat").read_text().rpartition(")")[2].split()[45:47])
     line = ctypes.string_at(start, end - start)
     if (place := line.find(WRAPPER)) >= 0:

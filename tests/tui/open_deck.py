@@ -94,10 +94,10 @@ class Deck:
         block.tick()
 
     async def _drawn(self) -> None:
-        """Let the app handle its pending messages, such as a toast to show, and draw its data."""
+        """Let the app handle its pending messages, such as one that shows a toast, and draw its data."""
         handled = asyncio.Event()
         if not self.app._message_queue.empty() and self.app.call_later(handled.set):
-            with suppress(TimeoutError):  # it may be waiting in one of them
+            with suppress(TimeoutError):  # handling one may wait for the test
                 async with asyncio.timeout(LONGEST_DRAWING_S):
                     await handled.wait()
         deadline = time.monotonic() + LONGEST_DRAWING_S

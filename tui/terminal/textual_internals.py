@@ -176,7 +176,7 @@ def set_timer(node: MessagePump, delay: float, then: Callable[[], object]) -> Ti
 
 
 def is_leaving(app: App[Any]) -> bool:
-    """Return whether the app is ending, or asked to; its screens may be gone already."""
+    """Return whether the app is about to end or is ending; its screens may be gone."""
     return app._exit or not app._running
 
 

@@ -1,4 +1,4 @@
-"""Agents that a forked wrapper runs in a fork, and those that it starts: the same surroundings."""
+"""Agents that run in the fork of a wrapper have the surroundings of agents that are started."""
 
 from __future__ import annotations
 

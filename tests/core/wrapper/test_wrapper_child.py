@@ -15,7 +15,7 @@ from subdeck.core.spec.request import RunRequest
 
 from tests.factories import RECORDER, end_of, lives, open_engine, run_dir, wait_for_end
 
-pytestmark = [pytest.mark.processes, pytest.mark.usefixtures("forked_wrappers")]
+pytestmark = pytest.mark.processes
 
 
 @pytest.fixture

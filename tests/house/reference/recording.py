@@ -15,10 +15,10 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from tests import isolation
-from tests.core.command_line import SUBDECK, Done
+from tests.core.command_line import Done, subdeck
 from tests.core.offline_agent.offline_reader import SHOP, write_tree
 from tests.repositories import IDENTITY
 from tests.waiting import wait_until
@@ -44,31 +44,22 @@ EDIT = 'replace "Requests are authenticated here" with "Checks the token of a re
 STREAM = '{"type": "text", "text": "Done."}\n'
 
 
-class Run(Protocol):
-    """Runs a command of subdeck to its end, in exactly this environment."""
-
-    def __call__(self, *words: str, cwd: Path, stdin: bytes, **environment: str) -> Done: ...
-
-
-def _run(*words: str, cwd: Path, stdin: bytes, **environment: str) -> Done:
-    command = (*SUBDECK, *words)
-    done = subprocess.run(command, cwd=cwd, env=environment, input=stdin, capture_output=True, timeout=PATIENCE_S)
-    return Done(done.returncode, done.stdout.decode(), done.stderr.decode())
-
-
-def record(run: Run = _run) -> Recorded:
+def record() -> Recorded:
     """Make a project, run all commands in it, and return their documents without varying parts."""
     root = Path(tempfile.mkdtemp(prefix="sd-", dir="/tmp"))
     environment = isolation.variables(root) | IDENTITY | {"SUBDECK_OFFLINE_PACE": "0", "GIT_CONFIG_NOSYSTEM": "1"}
     if isolation.MARKER in os.environ:
         environment[isolation.MARKER] = os.environ[isolation.MARKER]
     environment["PATH"] = isolation.search_path(environment.get("PATH", os.defpath), root / "bin")
-    session = _Session(root, environment, run)
+    before = dict(os.environ)
+    isolation.enter(environment)
+    session = _Session(root)
     try:
         session.make_project()
         session.play()
         return {name: [session.cleaned(call) for call in calls] for name, calls in sorted(session.recorded.items())}
     finally:
+        isolation.enter(before)
         isolation.end_tmux_servers(root)
         shutil.rmtree(root, ignore_errors=True)
 
@@ -78,18 +69,16 @@ def encoded(recorded: Recorded) -> str:
 
 
 class _Session:
-    def __init__(self, root: Path, environment: dict[str, str], run: Run) -> None:
+    def __init__(self, root: Path) -> None:
         self.root = root
         self.project = root / "shop"
-        self.environment = environment
-        self._run = run
         self.recorded: Recorded = {}
 
     def make_project(self) -> None:
         write_tree(self.project, SHOP)
         (self.project / ".gitignore").write_text(".pi/\n")
         for words in (("init", "-q", "-b", "main"), ("add", "-A"), ("commit", "-q", "-m", "Begin the shop")):
-            subprocess.run(("git", *words), cwd=self.project, env=self.environment, check=True)
+            subprocess.run(("git", *words), cwd=self.project, check=True)
         presets = self.project / ".pi" / "subagents"
         presets.mkdir(parents=True)
         for name, keys in PRESETS.items():
@@ -190,7 +179,7 @@ class _Session:
         return document
 
     def call(self, words: tuple[str, ...], stdin: str = "") -> Done:
-        return self._run(*words, cwd=self.project, stdin=stdin.encode(), **self.environment)
+        return subdeck(*words, cwd=self.project, stdin=stdin.encode())
 
     def wait_for_request(self, run_id: str) -> None:
         wait_until(
